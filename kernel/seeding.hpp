@@ -1,0 +1,21 @@
+// k-means++ seeding (Arthur and Vassilvitskii, 2007), weighted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "instruction_set.hpp"
+
+namespace kmeander {
+
+struct Seeds {
+    std::size_t count;         // fewer than asked for where the rows hold fewer distinct points
+    std::int64_t n_distances;  // one per row and seed measured against
+};
+
+// Draw up to k rows, the first by weight, each next one by weight times squared distance to
+// the nearest seed so far. `uniforms` (k numbers in [0, 1)) decides; `weights` may be null.
+Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std::size_t k,
+           std::size_t n_threads, std::int64_t *chosen);
+
+}  // namespace kmeander

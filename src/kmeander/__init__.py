@@ -1,0 +1,98 @@
+"""K-means for data streams that change.
+
+kmeander implements Forgetful Streaming K-means (Bidaurrazaga, Pérez, Capó, "K-means for
+Evolving Data Streams", ICDM 2021). Every batch updates K clusters so that they describe what
+the stream is now; cluster k of this batch is cluster k of the last one.
+
+Names load when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kmeander import initialise
+    from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
+    from kmeander.exceptions import CheckpointError, InputError, InputTypeError, KmeanderError
+    from kmeander.lloyd import LloydResult, kmeans_plusplus, weighted_lloyd
+    from kmeander.models import FSKM, PSKM
+    from kmeander.objective import (
+        kmeans_error,
+        skm_error,
+        surrogate_error,
+        theorem1_bound,
+        theorem1_gap,
+    )
+    from kmeander.records import Batch, Step
+    from kmeander.window import max_batches_for, rho_for_drift, rho_for_half_life
+
+__all__ = [
+    "FSKM",
+    "PSKM",
+    "Batch",
+    "CheckpointError",
+    "ForgetfulKMeans",
+    "InputError",
+    "InputTypeError",
+    "KmeanderError",
+    "LloydResult",
+    "PrivilegedKMeans",
+    "Step",
+    "initialise",
+    "kmeans_error",
+    "kmeans_plusplus",
+    "load",
+    "max_batches_for",
+    "rho_for_drift",
+    "rho_for_half_life",
+    "skm_error",
+    "surrogate_error",
+    "theorem1_bound",
+    "theorem1_gap",
+    "weighted_lloyd",
+]
+
+_HOMES = {
+    "FSKM": "models",
+    "PSKM": "models",
+    "Batch": "records",
+    "CheckpointError": "exceptions",
+    "ForgetfulKMeans": "estimators",
+    "InputError": "exceptions",
+    "InputTypeError": "exceptions",
+    "KmeanderError": "exceptions",
+    "LloydResult": "lloyd",
+    "PrivilegedKMeans": "estimators",
+    "Step": "records",
+    "kmeans_error": "objective",
+    "kmeans_plusplus": "lloyd",
+    "load": "estimators",
+    "max_batches_for": "window",
+    "rho_for_drift": "window",
+    "rho_for_half_life": "window",
+    "skm_error": "objective",
+    "surrogate_error": "objective",
+    "theorem1_bound": "objective",
+    "theorem1_gap": "objective",
+    "weighted_lloyd": "lloyd",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("kmeander")
+    if name == "initialise":
+        return import_module("kmeander.initialise")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kmeander' has no attribute {name!r}")
+    value = getattr(import_module(f"kmeander.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,99 @@
+"""Checks of single arguments: each returns the value it accepts or says what to pass instead."""
+
+from __future__ import annotations
+
+import math
+import os
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmeander.exceptions import InputError
+
+if TYPE_CHECKING:
+    RandomState = int | np.random.Generator | np.random.RandomState | None
+
+THREADS_VARIABLE = "KMEANDER_NUM_THREADS"
+
+
+def whole_number(name: str, value: Any, *, at_least: int, meaning: str) -> int:
+    """Return `value` as an int of at least `at_least`."""
+    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= at_least:
+        return int(value)
+    raise InputError(
+        f"{name} must be a whole number of at least {at_least}, got {value!r}. It is {meaning}."
+    )
+
+
+def finite_number(name: str, value: Any, *, rule: str, fits: bool | None = None) -> float:
+    """Return `value` as a finite float; `fits` is the verdict of the caller's own `rule`."""
+    if is_finite(value) and fits is not False:
+        return float(value)
+    raise InputError(f"{name} must be {rule}, got {value!r}.")
+
+
+def is_finite(value: Any) -> bool:
+    """Whether `value` is a finite real number (a bool is not)."""
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return `value` as a float above 0."""
+    return finite_number(
+        name, value, rule="a finite number above 0", fits=is_finite(value) and value > 0
+    )
+
+
+def share_kept(value: Any, *, below_one: bool = False) -> float:
+    """Return `value` as a forgetting parameter rho."""
+    if is_finite(value) and 0 < value <= 1 and not (below_one and value == 1):
+        return float(value)
+    interval = "(0, 1)" if below_one else "(0, 1]"
+    raise InputError(
+        f"rho must lie in {interval}, got {value!r}. It is the share of a batch's weight kept when "
+        "the next one arrives; rho_for_half_life(n) picks it from the number of batches after "
+        "which half is forgotten."
+    )
+
+
+def thread_count(n_threads: Any) -> int:
+    """Return the number of threads to use; None means the environment's, or all cores."""
+    name = "n_threads"
+    if n_threads is None:
+        asked = os.environ.get(THREADS_VARIABLE, "").strip()
+        if not asked:
+            return (
+                len(os.sched_getaffinity(0))
+                if hasattr(os, "sched_getaffinity")
+                else (os.cpu_count() or 1)
+            )
+        name = THREADS_VARIABLE
+        n_threads = int(asked) if asked.isdecimal() else asked
+    return whole_number(
+        name, n_threads, at_least=1, meaning="the number of threads; leave it out for all cores"
+    )
+
+
+def seed_from(random_state: RandomState) -> int:
+    """Return the seed itself, or one drawn from a generator or from the system."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return whole_number(
+        "random_state",
+        random_state,
+        at_least=0,
+        meaning="a seed; a numpy Generator, a RandomState or None also serve",
+    )
+
+
+def generator_for(seed: int, index: int) -> np.random.Generator:
+    """Return the generator of batch `index`: it depends on nothing that happened before.
+
+    A resumed stream and an undisturbed one therefore draw the same numbers.
+    """
+    return np.random.default_rng([seed, index])

@@ -1,0 +1,186 @@
+"""The roles that arrays play, and the checks that make an array fit for one."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kmeander import _kernel
+from kmeander.exceptions import InputError, InputTypeError
+
+Points = NDArray[np.float64] | NDArray[np.float32]
+Centroids = NDArray[np.float64]
+Weights = NDArray[np.float64]
+Masses = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+# Squares of differences, times weights, summed over any window, stay below the largest double.
+LARGEST_VALUE = 1e120
+LARGEST_WEIGHT = 1e30
+SMALLEST_WEIGHT = 1e-30
+
+
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return `array`, made read-only, so that it can be shared without copying."""
+    array.flags.writeable = False
+    return array
+
+
+def frozen_copy(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return a read-only copy: what the caller does to `array` afterwards does not matter."""
+    return frozen(np.array(array, order="C", copy=True))
+
+
+def checked_points(values: ArrayLike, name: str = "X") -> Points:
+    """Return `values` as a two-dimensional array of finite float32 or float64, in C order.
+
+    Not copied where it already is one.
+
+    Examples
+    --------
+    >>> checked_points([[1, 2], [3, 4]]).dtype
+    dtype('float64')
+    >>> checked_points([[1.0, float("nan")]])
+    Traceback (most recent call last):
+    kmeander.exceptions.InputError: X holds NaN at row 0, column 1. Every value must be finite; \
+drop or fill such rows first.
+    """
+    array = _as_floats(_as_array(values, name), name)
+    if array.ndim != 2:
+        raise InputError(
+            f"{name} must have two dimensions, rows and columns, got shape {array.shape}. "
+            "Reshape your data: reshape(-1, 1) for a single column, reshape(1, -1) for a single "
+            "row."
+        )
+    if array.shape[0] == 0:
+        raise InputError(
+            f"{name} has no rows (shape {array.shape}); at least 1 is needed. Skip empty batches."
+        )
+    if array.shape[1] == 0:
+        raise InputError(
+            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
+    array = np.ascontiguousarray(array)
+    position = _kernel.first_beyond(array, LARGEST_VALUE)
+    if position >= 0:
+        row, column = divmod(position, array.shape[1])
+        raise InputError(_bad_value(name, row, column, array[row, column]))
+    return array
+
+
+def checked_centroids(values: ArrayLike, n_features: int, name: str = "centroids") -> Centroids:
+    """Return `values` as float64 centroids of points with `n_features` columns."""
+    centroids: Centroids = checked_points(values, name).astype(np.float64, copy=False)
+    if centroids.shape[1] != n_features:
+        raise InputError(
+            f"{name} has {centroids.shape[1]} columns, the points have {n_features}. "
+            "Both must come from the same features."
+        )
+    return centroids
+
+
+def checked_weights(values: ArrayLike | None, n_points: int) -> Weights | None:
+    """Return `values` as a read-only copy, or None where every weight is 1."""
+    if values is None:
+        return None
+    name = "sample_weight"
+    array = _as_floats(_as_array(values, name), name).astype(np.float64, copy=False)
+    if array.shape != (n_points,):
+        raise InputError(
+            f"{name} must hold one weight per row, shape ({n_points},), got shape {array.shape}."
+        )
+    within = (array >= SMALLEST_WEIGHT) & (array <= LARGEST_WEIGHT)
+    outside = np.flatnonzero(~((array == 0) | within))
+    if outside.size:
+        row = int(outside[0])
+        raise InputError(
+            f"{name} is {array[row]:g} at row {row}. A weight must be 0 or lie between "
+            f"{SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: it says how many points the row stands "
+            "for."
+        )
+    if not within.any():
+        raise InputError(
+            f"{name} is zero in all {n_points} rows. At least one weight must be above 0; "
+            "skip batches that do not count."
+        )
+    return None if (array == 1).all() else frozen_copy(array)
+
+
+def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    if hasattr(values, "toarray"):
+        raise InputTypeError(
+            f"{name} is a sparse {type(values).__name__}, which kmeander does not read. "
+            f"Pass {name}.toarray() if it fits into memory, or reduce its columns first "
+            "(sklearn.decomposition.TruncatedSVD)."
+        )
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        cell = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise InputError(
+            f"{name} is masked at {cell}. Every value must be present; drop or fill such rows "
+            "first."
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"{name} cannot be read as a table of numbers ({error}). "
+            "Every row must have the same number of columns."
+        ) from error
+
+
+def _as_floats(array: NDArray[Any], name: str) -> NDArray[Any]:
+    kind = array.dtype.kind
+    if kind == "f":
+        # np.asarray also turns the other byte order into this machine's.
+        return np.asarray(array, dtype=np.float32 if array.dtype.itemsize == 4 else np.float64)
+    if kind in "biu":
+        return array.astype(np.float64)
+    if kind in "OUS":
+        return _text_as_floats(array, name)
+    if kind == "c":
+        raise InputError(f"Complex data not supported: {name} has dtype {array.dtype}.")
+    raise InputError(
+        f"{name} has dtype {array.dtype}, which is not a number. Convert dates and durations to "
+        "numbers first, in a unit that suits the other columns."
+    )
+
+
+def _text_as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        for cell, value in np.ndenumerate(array):
+            try:
+                float(value)
+            except (TypeError, ValueError) as why:
+                kind = InputTypeError if isinstance(why, TypeError) else InputError
+                raise kind(
+                    f"{name} holds {value!r} at {_place(cell)}, which is not a number ({why}). "
+                    "Encode such columns as numbers or leave them out."
+                ) from error
+        raise InputError(f"{name} cannot be read as numbers ({error}).") from error
+
+
+def _place(cell: tuple[int, ...]) -> str:
+    words = ("row", "column")
+    return ", ".join(f"{word} {at}" for word, at in zip(words, cell, strict=False))
+
+
+def _bad_value(name: str, row: int, column: int, value: np.floating[Any]) -> str:
+    place = f"{name} holds {{}} at row {row}, column {column}."
+    if np.isfinite(value):
+        return (
+            place.format(f"{value:g}")
+            + f" Values must lie within ±{LARGEST_VALUE:g}, so that their squares can be added; "
+            "rescale the column."
+        )
+    if np.isnan(value):
+        return place.format("NaN") + " Every value must be finite; drop or fill such rows first."
+    return (
+        place.format("infinity" if value > 0 else "-infinity")
+        + " Every value must be finite; drop or clip such rows first."
+    )

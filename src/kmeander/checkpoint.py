@@ -1,0 +1,131 @@
+"""A state of plain arrays and numbers to a file and back; no pickle.
+
+The file: the magic word, the format number (4 bytes) and the length of the header (8 bytes),
+both little-endian, the header as JSON, the arrays one after the other, and the SHA-256 of all
+before it. In the header an array is ``{"$array": n}``, and ``arrays[n]`` is its type and shape.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.exceptions import CheckpointError
+
+MAGIC = b"KMEANDER"
+FORMAT = 1
+_PREFIX = struct.Struct("<8sIQ")
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_ARRAY = "$array"
+_DTYPES = {"<f8", "<f4", "<i4", "<i8"}
+
+
+def to_bytes(state: dict[str, Any]) -> bytes:
+    """Return the file's contents for `state`."""
+    arrays: list[NDArray[Any]] = []
+    plain = _without_arrays(state, arrays)
+    described = [{"dtype": array.dtype.str, "shape": list(array.shape)} for array in arrays]
+    header = json.dumps({"state": plain, "arrays": described}, allow_nan=False).encode()
+    parts = [_PREFIX.pack(MAGIC, FORMAT, len(header)), header]
+    parts += [array.tobytes() for array in arrays]
+    body = b"".join(parts)
+    return body + hashlib.sha256(body).digest()
+
+
+def from_bytes(data: bytes, name: str) -> dict[str, Any]:
+    """Return the state that `data` holds; `name` is used in messages."""
+    if len(data) < _PREFIX.size or not data.startswith(MAGIC):
+        raise CheckpointError(
+            f"{name} is not a kmeander checkpoint: it does not begin with {MAGIC.decode()!r}."
+        )
+    _, number, header_size = _PREFIX.unpack_from(data)
+    if number != FORMAT:
+        from kmeander import __version__
+
+        raise CheckpointError(
+            f"{name} has format {number}, this kmeander {__version__} reads {FORMAT}. "
+            "Install a newer kmeander."
+        )
+    body, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
+    if hashlib.sha256(body).digest() != digest:
+        raise CheckpointError(
+            f"{name} is damaged: its checksum does not match its contents ({len(data)} bytes). "
+            "Use an older copy."
+        )
+    start = _PREFIX.size + header_size
+    header = json.loads(body[_PREFIX.size : start])
+    arrays = []
+    for described in header["arrays"]:
+        dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
+        count = math.prod(shape)
+        array = np.frombuffer(body, dtype, count, start).reshape(shape)
+        arrays.append(array)  # read-only, as it looks into `body`
+        start += count * dtype.itemsize
+    state: dict[str, Any] = _with_arrays(header["state"], arrays)
+    return state
+
+
+def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
+    """Write `state` to `path`: aside first, then renamed, so that no half file is ever there."""
+    target = Path(path)
+    data = to_bytes(state)
+    handle, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(aside).replace(target)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the state in the file at `path`."""
+    return from_bytes(Path(path).read_bytes(), str(path))
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the renaming last; directories can be synced on POSIX systems only."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        little = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        if little.dtype.str not in _DTYPES:
+            raise CheckpointError(f"an array of type {value.dtype} cannot be stored.")
+        arrays.append(little)
+        return {_ARRAY: len(arrays) - 1}
+    if isinstance(value, dict):
+        return {key: _without_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_arrays(item, arrays) for item in value]
+    return value
+
+
+def _with_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_ARRAY}:
+            return arrays[value[_ARRAY]]
+        return {key: _with_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_arrays(item, arrays) for item in value]
+    return value

@@ -1,0 +1,255 @@
+"""ForgetfulKMeans and PrivilegedKMeans: FSKM and PSKM behind scikit-learn's API."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import ArrayLike
+
+from kmeander import checkpoint
+from kmeander.exceptions import CheckpointError
+from kmeander.models import FSKM, PSKM
+from kmeander.stream_kmeans import StreamKMeans
+from kmeander.stream_model import StreamModel
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+
+class ForgetfulKMeans(StreamKMeans):
+    """K-means that follows a stream and forgets its past (FSKM [1]_).
+
+    Each batch updates the centroids by weighted Lloyd over the batches remembered, a batch aged t
+    weighing ``rho**t``. Cluster k stays cluster k from batch to batch.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : {"hungarian", "weighted", "current", "previous"}, default="hungarian"
+        Where Lloyd starts at each batch: the matched means of the previous and the new batch's
+        centroids (HI), a weighted K-means on both (WI), the new batch's alone (CC), or the previous
+        ones (PC), the cheapest.
+    rho : float, default=0.5
+        Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
+        `rho_for_drift`.
+    max_batches : int, optional
+        Cap on the batches remembered; by default ``max_batches_for(rho)``. Needed with ``rho=1``.
+    max_iter : int, default=300
+        The most updates of the centroids per batch.
+    tol : float, default=0.0
+        Stop once the squared moves of the centroids sum to at most `tol` times the mean variance
+        of the columns; 0 goes on until no label changes.
+    n_threads : int, optional
+        By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
+    random_state : int, RandomState, Generator or None, default=None
+        Decides the k-means++ seedings.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    cluster_weights_ : ndarray of shape (n_clusters,)
+        Decayed weight of each cluster.
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of the newest batch.
+    inertia_ : float
+        Decayed sum of squared distances over the window.
+    surrogate_error_ : float
+        The same as a mean.
+    n_iter_ : int
+        Assignment passes at the newest batch.
+    n_steps_ : int
+        Batches taken so far.
+    step_ : Step
+        What the newest batch did.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `X` has names.
+
+    References
+    ----------
+    .. [1] Bidaurrazaga, Pérez, Capó, "K-means for Evolving Data Streams", ICDM 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> model = ForgetfulKMeans(n_clusters=2, random_state=0)
+    >>> for hour in range(10):
+    ...     low, high = rng.normal(0 + hour, 1, (50, 1)), rng.normal(100 - hour, 1, (50, 1))
+    ...     _ = model.partial_fit(np.concatenate([low, high]))
+    >>> np.sort(model.cluster_centers_.ravel()).round().tolist()
+    [8.0, 92.0]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: str = "hungarian",
+        rho: float = 0.5,
+        max_batches: int | None = None,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.rho = rho
+        self.max_batches = max_batches
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    @classmethod
+    def as_in_paper(cls, n_clusters: int = 8, **params: Any) -> Self:
+        """Return plain FSKM of the paper, whatever the defaults of this class are.
+
+        Parameters
+        ----------
+        n_clusters : int, default=8
+        **params
+            As for the class.
+        """
+        return cls(n_clusters, **params)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        elapsed: float = 1.0,
+    ) -> Self:
+        """Learn one batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        elapsed : float, default=1.0
+            Ages since the previous batch: 2.5 forgets as much as two and a half ordinary batches.
+        """
+        return self._learn(X, sample_weight, elapsed, concept=None)
+
+    def _new_model(self, random_state: RandomState) -> FSKM:
+        return FSKM(
+            self.n_clusters,
+            init=self.init,
+            rho=self.rho,
+            max_batches=self.max_batches,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_threads=self.n_threads,
+            random_state=random_state,
+        )
+
+
+class PrivilegedKMeans(StreamKMeans):
+    """K-means over the batches since the last drift, which it must be told of (PSKM [1]_).
+
+    The paper's baseline. It forgets everything at a drift and nothing between two, so its memory
+    grows until the next.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    max_iter, tol, n_threads, random_state
+        As for `ForgetfulKMeans`.
+
+    Attributes
+    ----------
+    cluster_centers_, cluster_weights_, labels_, inertia_, surrogate_error_, n_iter_, n_steps_, \
+step_, n_features_in_, feature_names_in_
+        As for `ForgetfulKMeans`, without decay: `surrogate_error_` is the SKM error.
+
+    References
+    ----------
+    .. [1] Bidaurrazaga, Pérez, Capó, "K-means for Evolving Data Streams", ICDM 2021.
+
+    Examples
+    --------
+    >>> model = PrivilegedKMeans(n_clusters=1, random_state=0)
+    >>> model.partial_fit([[1.0]]).partial_fit([[3.0]]).cluster_centers_.tolist()
+    [[2.0]]
+    >>> model.partial_fit([[9.0]], drift=True).cluster_centers_.tolist()
+    [[9.0]]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        drift: bool = False,
+    ) -> Self:
+        """Learn one batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        drift : bool, default=False
+            Whether a new concept begins with `X`.
+        """
+        known = getattr(self, "_model", None)
+        concept = (0 if known is None else known.concept) + bool(drift)
+        return self._learn(X, sample_weight, 1.0, concept)
+
+    def _new_model(self, random_state: RandomState) -> PSKM:
+        return PSKM(
+            self.n_clusters,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_threads=self.n_threads,
+            random_state=random_state,
+        )
+
+
+_ESTIMATORS: dict[str, tuple[type[ForgetfulKMeans] | type[PrivilegedKMeans], type[StreamModel]]] = {
+    "ForgetfulKMeans": (ForgetfulKMeans, FSKM),
+    "PrivilegedKMeans": (PrivilegedKMeans, PSKM),
+}
+
+
+def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans:
+    """Return the estimator that `save` wrote to `path`; it goes on where it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ForgetfulKMeans(2, random_state=0).fit([[0.0], [1.0]]).save(f"{folder}/model")
+    ...     load(f"{folder}/model").n_steps_
+    1
+    """
+    state = checkpoint.read(path)
+    if state.get("estimator") not in _ESTIMATORS:
+        raise CheckpointError(
+            f"{path} holds no estimator, but {state.get('estimator') or sorted(state)}."
+        )
+    estimator_class, model_class = _ESTIMATORS[state["estimator"]]
+    estimator = estimator_class(**state["params"])
+    if state["model"] is not None:
+        estimator._resume(model_class.from_state(state["model"]), state["feature_names_in"])
+    return estimator

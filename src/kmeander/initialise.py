@@ -1,0 +1,244 @@
+"""Where Lloyd starts when a batch has arrived: PC, CC, WI and HI.
+
+All four keep the ids: row k of the start continues cluster k of the previous centroids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kmeander.arguments import generator_for, seed_from
+from kmeander.arrays import Centroids, Masses, checked_centroids, checked_points
+from kmeander.exceptions import InputError
+from kmeander.lloyd import Limits, LloydResult, kmeans
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+Matching = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Centroids and what they stand for."""
+
+    centroids: Centroids
+    masses: Masses
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Centroids to start from, and the distances it took to find them."""
+
+    centroids: Centroids
+    n_distances: int = 0
+    n_distances_plain: int = 0
+
+
+# C^0 costs a K-means on the batch, so it is asked for and not handed over: PC never asks.
+Current = Callable[[], LloydResult]
+Initialisation = Callable[[Clusters, Current, np.random.Generator], Start]
+
+
+def start_previous(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+    """PC: the centroids C* that the window before the batch converged to."""
+    return Start(previous.centroids)
+
+
+def start_current(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+    """CC: the centroids C^0 of the new batch alone, in the order of the previous ones."""
+    found = current()
+    matching = _match(previous, Clusters(found.centroids, found.masses))
+    return _start(_placed(previous.centroids, found.centroids, matching), matching, found)
+
+
+def start_weighted(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+    """WI: weighted K-means on the union of C* and C^0, Algorithm 3."""
+    found = current()
+    merged = _merge(previous, Clusters(found.centroids, found.masses), rng)
+    matching = _match(previous, Clusters(merged.centroids, merged.masses))
+    centroids = _placed(previous.centroids, merged.centroids, matching)
+    return _start(centroids, matching, found, merged)
+
+
+def start_hungarian(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+    """HI: the weighted mean of each pair of C* and C^0 that the assignment joins, Algorithm 4."""
+    found = current()
+    newest = Clusters(found.centroids, found.masses)
+    matching = _match(previous, newest)
+    return _start(_averaged(previous, newest, matching), matching, found)
+
+
+INITIALISATIONS: dict[str, Initialisation] = {
+    "previous": start_previous,
+    "current": start_current,
+    "weighted": start_weighted,
+    "hungarian": start_hungarian,
+}
+
+
+def hungarian(
+    previous: ArrayLike, previous_mass: ArrayLike, current: ArrayLike, current_mass: ArrayLike
+) -> tuple[Centroids, Matching]:
+    """Hungarian initialisation: match two sets of centroids and average the pairs.
+
+    The matching minimises the sum of Ward's merge costs,
+    ``w*w0 / (w*+w0) * ||c* - c0||**2``; each pair becomes its weighted mean (Theorem 3).
+
+    Parameters
+    ----------
+    previous : array-like of shape (n_clusters, n_features)
+    previous_mass : array-like of shape (n_clusters,)
+    current : array-like of shape (n_current, n_features)
+        At most as many as `previous`; a previous centroid that gets no partner stays.
+    current_mass : array-like of shape (n_current,)
+
+    Returns
+    -------
+    centroids : ndarray of shape (n_clusters, n_features)
+    matching : ndarray of shape (n_clusters,)
+        Index in `current`, -1 where unmatched.
+
+    Examples
+    --------
+    >>> centroids, matching = hungarian([[0.0], [10.0]], [1, 1], [[12.0], [1.0]], [1, 3])
+    >>> centroids.tolist(), matching.tolist()
+    ([[0.75], [11.0]], [1, 0])
+    """
+    before, newest = _checked_pair(previous, previous_mass, current, current_mass)
+    matching = _match(before, newest)
+    return _averaged(before, newest, matching), matching
+
+
+def weighted(
+    previous: ArrayLike,
+    previous_mass: ArrayLike,
+    current: ArrayLike,
+    current_mass: ArrayLike,
+    *,
+    random_state: RandomState = None,
+) -> Centroids:
+    """Weighted initialisation: weighted K-means on the union of two sets of centroids.
+
+    Parameters
+    ----------
+    previous, previous_mass, current, current_mass
+        As for `hungarian`.
+    random_state : int, Generator, RandomState or None
+        For the weighted k-means++ seeding.
+
+    Returns
+    -------
+    ndarray of shape (n_clusters, n_features)
+        Row k is the one matched to ``previous[k]``. Where the union has fewer distinct points of
+        positive mass than clusters, the previous centroids left over stay.
+
+    Examples
+    --------
+    >>> weighted([[0.0], [10.0]], [1, 1], [[12.0], [1.0]], [1, 3], random_state=0).tolist()
+    [[0.75], [11.0]]
+    """
+    before, newest = _checked_pair(previous, previous_mass, current, current_mass)
+    merged = _merge(before, newest, generator_for(seed_from(random_state), 0))
+    matching = _match(before, Clusters(merged.centroids, merged.masses))
+    return _placed(before.centroids, merged.centroids, matching)
+
+
+def _start(centroids: Centroids, matching: Matching, *runs: LloydResult) -> Start:
+    # The last run's clusters were measured against the previous ones, each against each.
+    n_matched = len(matching) * len(runs[-1].centroids)
+    return Start(
+        centroids,
+        n_matched + sum(run.n_distances for run in runs),
+        n_matched + sum(run.n_distances_plain for run in runs),
+    )
+
+
+def _merge(previous: Clusters, current: Clusters, rng: np.random.Generator) -> LloydResult:
+    centroids = np.concatenate([previous.centroids, current.centroids])
+    masses = np.concatenate([previous.masses, current.masses])
+    # A centroid without mass is no point of the weighted problem.
+    heavy = masses > 0
+    return kmeans(
+        centroids[heavy], masses[heavy], len(previous.centroids), rng, Limits(n_threads=1)
+    )
+
+
+def _match(previous: Clusters, current: Clusters) -> Matching:
+    """Return for each previous centroid its partner in `current`, or -1."""
+    from scipy.optimize import linear_sum_assignment
+
+    squared = _squared_distances(previous.centroids, current.centroids)
+    total = previous.masses[:, np.newaxis] + current.masses
+    product = previous.masses[:, np.newaxis] * current.masses
+    cost = np.divide(product, total, out=np.zeros_like(total), where=total > 0) * squared
+    matching = np.full(len(previous.centroids), -1, dtype=np.intp)
+    rows, columns = linear_sum_assignment(cost)
+    matching[rows] = columns
+    # A cluster that has lost its mass costs nothing wherever it goes. Among such clusters, and
+    # the partners they share out, the shortest way wins: their ids should not jump about.
+    idle = np.flatnonzero(previous.masses == 0)
+    shared = matching[idle][matching[idle] >= 0]
+    if shared.size:
+        rows, columns = linear_sum_assignment(squared[np.ix_(idle, shared)])
+        matching[idle] = -1
+        matching[idle[rows]] = shared[columns]
+    return matching
+
+
+def _squared_distances(one: Centroids, other: Centroids) -> NDArray[np.float64]:
+    squared = np.zeros((len(one), len(other)))
+    for column in range(one.shape[1]):
+        squared += (one[:, column, np.newaxis] - other[:, column]) ** 2
+    return squared
+
+
+def _placed(previous: Centroids, found: Centroids, matching: Matching) -> Centroids:
+    """Put each of `found` where its partner was; previous centroids without one stay."""
+    return np.where(matching[:, np.newaxis] >= 0, found[matching], previous)
+
+
+def _averaged(previous: Clusters, current: Clusters, matching: Matching) -> Centroids:
+    """Return the weighted mean of each pair (Theorem 3); without partner or mass: unchanged."""
+    gained = np.where(matching >= 0, current.masses[matching], 0.0)
+    total = previous.masses + gained
+    share = np.divide(gained, total, out=np.zeros_like(total), where=total > 0)[:, np.newaxis]
+    # Exact at both ends, and for equal centroids: no rounding moves a cluster that has no reason.
+    step = current.centroids[matching] - previous.centroids
+    averaged: Centroids = np.where(
+        share == 1.0, current.centroids[matching], previous.centroids + share * step
+    )
+    return averaged
+
+
+def _checked_pair(
+    previous: ArrayLike, previous_mass: ArrayLike, current: ArrayLike, current_mass: ArrayLike
+) -> tuple[Clusters, Clusters]:
+    before = checked_points(previous, "previous").astype(np.float64, copy=False)
+    newest = checked_centroids(current, before.shape[1], "current")
+    if len(newest) > len(before):
+        raise InputError(
+            f"current has {len(newest)} centroids, previous has {len(before)}. "
+            "There cannot be more new clusters than there are ids to continue."
+        )
+    return (
+        Clusters(before, _checked_masses("previous_mass", previous_mass, len(before))),
+        Clusters(newest, _checked_masses("current_mass", current_mass, len(newest))),
+    )
+
+
+def _checked_masses(name: str, values: ArrayLike, n_clusters: int) -> Masses:
+    masses = np.asarray(values, dtype=np.float64)
+    if masses.shape != (n_clusters,):
+        raise InputError(
+            f"{name} must hold one mass per centroid, shape ({n_clusters},), "
+            f"got shape {masses.shape}."
+        )
+    if not (np.isfinite(masses) & (masses >= 0)).all():
+        raise InputError(f"{name} must be finite and not negative, got {masses.tolist()}.")
+    return masses

@@ -1,0 +1,319 @@
+"""Weighted Lloyd on points or on a window, k-means++, and nearest centroids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kmeander import _kernel
+from kmeander.arguments import (
+    finite_number,
+    generator_for,
+    is_finite,
+    seed_from,
+    thread_count,
+    whole_number,
+)
+from kmeander.arrays import (
+    Centroids,
+    Labels,
+    Masses,
+    Points,
+    Weights,
+    checked_centroids,
+    checked_points,
+    checked_weights,
+    frozen,
+)
+from kmeander.exceptions import InputError
+from kmeander.window import Window
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When Lloyd stops, and how many threads it may use; checked when made."""
+
+    max_iter: int = 300
+    tol: float = 0.0
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number(
+            "max_iter", self.max_iter, at_least=1, meaning="the most updates of the centroids"
+        )
+        finite_number(
+            "tol",
+            self.tol,
+            rule="a finite number of at least 0 (0 goes on until no label changes)",
+            fits=is_finite(self.tol) and self.tol >= 0,
+        )
+        thread_count(self.n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class LloydResult:
+    """Where weighted Lloyd ended.
+
+    Parameters
+    ----------
+    centroids : ndarray of shape (n_clusters, n_features)
+    labels : ndarray of shape (n_points,)
+        Index of the nearest centroid; a tie goes to the lowest index.
+    masses : ndarray of shape (n_clusters,)
+        Weight of each cluster.
+    error : float
+        Weighted mean of squared distances.
+    n_iter : int
+        Assignment passes, the last one included.
+    converged : bool
+        Whether the last pass left all labels, or `tol` was met, before `max_iter`.
+    n_distances, n_distances_plain : int
+        Distances really computed, and those a plain Lloyd with the same passes computes.
+    """
+
+    centroids: Centroids
+    labels: Labels
+    masses: Masses
+    error: float
+    n_iter: int
+    converged: bool
+    n_distances: int
+    n_distances_plain: int
+
+
+@dataclass(frozen=True, eq=False)
+class WindowFit:
+    """Where weighted Lloyd on a window ended. Errors are decayed means over the window."""
+
+    window: Window
+    centroids: Centroids
+    initial_error: float
+    error: float
+    newest_initial_error: float
+    newest_error: float
+    reseeded: tuple[int, ...]
+    n_iter: int
+    converged: bool
+    n_distances: int
+    n_distances_plain: int
+
+
+def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFit:
+    """Run weighted Lloyd from `centroids` on all batches of `window`."""
+    n_clusters, n_features = centroids.shape
+    batches = window.batches
+    decay = window.decay
+    # Fresh arrays throughout: until the caller takes the result, nothing has changed.
+    centroids = np.array(centroids, dtype=np.float64, order="C")
+    labels = [batch.labels.copy() for batch in batches]
+    summed = [batch.sums is not None for batch in batches]
+    masses = [_copy_or_empty(batch.masses, (n_clusters,)) for batch in batches]
+    sums = [_copy_or_empty(batch.sums, (n_clusters, n_features)) for batch in batches]
+    first_errors, last_errors = np.empty(len(batches)), np.empty(len(batches))
+    reseeded = np.empty(n_clusters, dtype=np.uint8)
+    n_iter, n_distances, converged = _kernel.lloyd(
+        [batch.points for batch in batches],
+        [batch.weights for batch in batches],
+        decay,
+        labels,
+        masses,
+        sums,
+        summed,
+        centroids,
+        first_errors,
+        last_errors,
+        reseeded,
+        limits.max_iter,
+        limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
+        thread_count(limits.n_threads),
+    )
+    mass, newest_mass = window.mass, batches[-1].mass
+    return WindowFit(
+        window=window.labelled(zip(labels, masses, sums, strict=True)),
+        centroids=frozen(centroids),
+        initial_error=float((decay * first_errors).sum()) / mass,
+        error=float((decay * last_errors).sum()) / mass,
+        newest_initial_error=float(first_errors[-1]) / newest_mass,
+        newest_error=float(last_errors[-1]) / newest_mass,
+        reseeded=tuple(np.flatnonzero(reseeded).tolist()),
+        n_iter=n_iter,
+        converged=converged,
+        n_distances=n_distances,
+        n_distances_plain=n_iter * window.n_points * n_clusters,
+    )
+
+
+def fit_points(
+    points: Points, weights: Weights | None, centroids: Centroids, limits: Limits
+) -> LloydResult:
+    """Run weighted Lloyd from `centroids` on one set of points, all checked before."""
+    fit = fit_window(Window(rho=1.0).joined_by(points, weights), centroids, limits)
+    only = fit.window.batches[0]
+    return LloydResult(
+        centroids=fit.centroids,
+        labels=only.labels,
+        masses=only.cluster_masses(len(centroids)),
+        error=fit.error,
+        n_iter=fit.n_iter,
+        converged=fit.converged,
+        n_distances=fit.n_distances,
+        n_distances_plain=fit.n_distances_plain,
+    )
+
+
+def kmeans(
+    points: Points,
+    weights: Weights | None,
+    n_clusters: int,
+    rng: np.random.Generator,
+    limits: Limits,
+) -> LloydResult:
+    """The whole K-means algorithm, KM++ in the paper: k-means++ seeding, then Lloyd.
+
+    The result has as many clusters as there are distinct points where those are fewer.
+    """
+    rows, n_distances = _seed(points, weights, n_clusters, rng, limits.n_threads)
+    found = fit_points(points, weights, points[rows].astype(np.float64), limits)
+    return LloydResult(
+        **{
+            **vars(found),
+            "n_distances": found.n_distances + n_distances,
+            "n_distances_plain": found.n_distances_plain + n_distances,
+        }
+    )
+
+
+def nearest(
+    points: Points, centroids: Centroids, n_threads: int | None
+) -> tuple[Labels, NDArray[np.float64]]:
+    """Return the index of the nearest centroid and the squared distance to it, for each point."""
+    labels = np.empty(len(points), dtype=np.int32)
+    squared = np.empty(len(points))
+    _kernel.nearest(points, centroids, labels, squared, thread_count(n_threads))
+    return labels, squared
+
+
+def mean_error(
+    points: Points, weights: Weights | None, centroids: Centroids, n_threads: int | None
+) -> float:
+    """Return the weighted mean of squared distances, all arguments checked before."""
+    squared = nearest(points, centroids, n_threads)[1]
+    if weights is None:
+        return float(squared.mean())
+    return float((weights * squared).sum() / weights.sum())
+
+
+def weighted_lloyd(
+    X: ArrayLike,
+    centroids: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    max_iter: int = 300,
+    tol: float = 0.0,
+    n_threads: int | None = None,
+) -> LloydResult:
+    """Run weighted Lloyd from `centroids` until no label changes.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_points, n_features)
+    centroids : array-like of shape (n_clusters, n_features)
+        Where to start.
+    sample_weight : array-like of shape (n_points,), optional
+    max_iter : int, default=300
+        The most updates of the centroids.
+    tol : float, default=0.0
+        Stop once the squared moves of the centroids sum to at most `tol` times the mean variance
+        of the columns.
+    n_threads : int, optional
+        The result is the same, bit for bit, for any number.
+
+    Returns
+    -------
+    LloydResult
+
+    Examples
+    --------
+    >>> found = weighted_lloyd([[0.0], [2.0], [10.0]], [[0.0], [4.0]])
+    >>> found.centroids.tolist(), found.labels.tolist(), found.n_iter
+    ([[1.0], [10.0]], [0, 0, 1], 2)
+    """
+    points = checked_points(X)
+    weights = checked_weights(sample_weight, len(points))
+    start = checked_centroids(centroids, points.shape[1])
+    return fit_points(points, weights, start, Limits(max_iter, tol, n_threads))
+
+
+def kmeans_plusplus(
+    X: ArrayLike,
+    n_clusters: int,
+    sample_weight: ArrayLike | None = None,
+    *,
+    random_state: RandomState = None,
+) -> Centroids:
+    """Draw `n_clusters` rows of `X` by k-means++.
+
+    The first is drawn by weight, each next one by weight times squared distance to the nearest
+    row drawn so far.
+
+    Examples
+    --------
+    >>> sorted(kmeans_plusplus([[0.0], [0.0], [5.0]], 2, random_state=0).ravel().tolist())
+    [0.0, 5.0]
+    """
+    points = checked_points(X)
+    weights = checked_weights(sample_weight, len(points))
+    whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
+    rng = generator_for(seed_from(random_state), 0)
+    rows, _ = _seed(points, weights, n_clusters, rng, None)
+    if len(rows) < n_clusters:
+        raise InputError(
+            f"X has {len(rows)} distinct points of weight above 0, n_clusters={n_clusters} needs "
+            "at least as many."
+        )
+    return points[rows].astype(np.float64)
+
+
+def _seed(
+    points: Points,
+    weights: Weights | None,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_threads: int | None,
+) -> tuple[NDArray[np.int64], int]:
+    chosen = np.empty(n_clusters, dtype=np.int64)
+    uniforms = rng.random(n_clusters)
+    n_seeds, n_distances = _kernel.seed(points, weights, uniforms, chosen, thread_count(n_threads))
+    return chosen[:n_seeds], n_distances
+
+
+def _copy_or_empty(known: NDArray[np.float64] | None, shape: tuple[int, ...]) -> Any:
+    return np.empty(shape) if known is None else known.copy()
+
+
+def _mean_variance(window: Window) -> float:
+    """Return the mean over the columns of their decayed variance, the scale of scikit-learn's tol.
+
+    Two passes, as in ``numpy.var``: one pass would cancel for columns far from zero.
+    """
+    mass = window.mass
+    mean = np.zeros(window.batches[0].points.shape[1])
+    for decay, batch in zip(window.decay, window.batches, strict=True):
+        mean += decay * _weighted_sum(batch.points.astype(np.float64), batch.weights) / mass
+    variance = np.zeros_like(mean)
+    for decay, batch in zip(window.decay, window.batches, strict=True):
+        variance += decay * _weighted_sum((batch.points - mean) ** 2, batch.weights) / mass
+    return float(variance.mean())
+
+
+def _weighted_sum(values: NDArray[np.float64], weights: Weights | None) -> NDArray[np.float64]:
+    # Not weights @ values: BLAS may split that by its own number of threads.
+    weighted = values if weights is None else weights[:, np.newaxis] * values
+    total: NDArray[np.float64] = weighted.sum(axis=0)
+    return total

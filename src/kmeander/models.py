@@ -1,0 +1,181 @@
+"""FSKM and PSKM, the algorithms of the paper: one batch in, one Step out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmeander.arguments import share_kept, whole_number
+from kmeander.exceptions import InputError
+from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
+from kmeander.lloyd import LloydResult
+from kmeander.records import Batch
+from kmeander.stream_model import Memory, StreamModel
+from kmeander.window import Window, max_batches_for
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+
+class FSKM(StreamModel):
+    """Forgetful Streaming K-means, Algorithm 2 of the paper.
+
+    Parameters
+    ----------
+    n_clusters : int
+    init : {"hungarian", "weighted", "current", "previous"}, default="hungarian"
+        Where Lloyd starts at each batch: HI, WI, CC or PC.
+    rho : float, default=0.5
+        Share of weight that a batch keeps when its age grows by one.
+    max_batches : int, optional
+        Cap on the batches remembered. A batch leaves, in any case, once its age reaches
+        ``max_batches_for(rho)``; with ``rho=1`` none does, so the cap must be given.
+    max_iter, tol, n_threads
+        As for `weighted_lloyd`.
+    random_state : int, Generator, RandomState or None
+        Decides the seedings; one seed is drawn at once and kept in the state.
+
+    Examples
+    --------
+    >>> model = FSKM(2, rho=0.5, random_state=0)
+    >>> step = model.step(Batch(0, [[0.0], [1.0], [10.0], [11.0]]))
+    >>> sorted(step.centroids.ravel().tolist()), step.surrogate_error
+    ([0.5, 10.5], 0.25)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        init: str = "hungarian",
+        rho: float = 0.5,
+        max_batches: int | None = None,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        if init not in INITIALISATIONS:
+            raise InputError(
+                f"init must be one of {', '.join(map(repr, INITIALISATIONS))}, got {init!r}."
+            )
+        rho = share_kept(rho)
+        if max_batches is not None:
+            whole_number(
+                "max_batches", max_batches, at_least=1, meaning="the most batches remembered"
+            )
+        elif rho == 1.0:
+            raise InputError(
+                "max_batches must be given with rho=1, which never forgets: without it the window "
+                "would grow without end."
+            )
+        super().__init__(
+            n_clusters,
+            rho=rho,
+            max_iter=max_iter,
+            tol=tol,
+            n_threads=n_threads,
+            random_state=random_state,
+        )
+        self.init = init
+        self.max_batches = max_batches
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters that a new model with the same settings takes."""
+        return {
+            **super().settings(),
+            "init": self.init,
+            "rho": self.rho,
+            "max_batches": self.max_batches,
+        }
+
+    def _continue(
+        self,
+        memory: Memory,
+        batch: Batch,
+        rng: np.random.Generator,
+        current: LloydResult | None,
+    ) -> Memory:
+        assert memory.centroids is not None
+        oldest_age = max_batches_for(self.rho) if self.rho < 1 else float("inf")
+        aged = replace(memory.window, rho=self.rho).aged(
+            batch.elapsed, oldest_age, self.max_batches
+        )
+        previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
+        start = INITIALISATIONS[self.init](previous, self._current(batch, rng, current), rng)
+        window = aged.joined_by(batch.points, batch.weights)
+        learnt = replace(memory, n_steps=memory.n_steps + 1)
+        return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
+
+
+class PSKM(StreamModel):
+    """Privileged Streaming K-means, Algorithm 1 of the paper: it is told of drifts.
+
+    A batch whose `concept` differs from that of the batch before begins anew: everything is
+    forgotten and K-means starts on that batch alone. Otherwise Lloyd goes on from the centroids it
+    has, over all batches since the drift, none of which is ever forgotten: memory grows until the
+    next drift.
+
+    Parameters
+    ----------
+    n_clusters : int
+    max_iter, tol, n_threads, random_state
+        As for `FSKM`.
+
+    Examples
+    --------
+    >>> model = PSKM(1, random_state=0)
+    >>> for index, (value, concept) in enumerate([(1.0, 0), (3.0, 0), (9.0, 1)]):
+    ...     print(model.step(Batch(index, [[value]], concept=concept)).centroids.tolist())
+    [[1.0]]
+    [[2.0]]
+    [[9.0]]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            rho=1.0,
+            max_iter=max_iter,
+            tol=tol,
+            n_threads=n_threads,
+            random_state=random_state,
+        )
+
+    def _begin(
+        self, memory: Memory, batch: Batch, rng: np.random.Generator, *, wait: bool
+    ) -> Memory:
+        if batch.concept != memory.concept:
+            memory = replace(memory, waiting_points=None, waiting_weights=None)
+        return super()._begin(memory, batch, rng, wait=wait)
+
+    def _continue(
+        self,
+        memory: Memory,
+        batch: Batch,
+        rng: np.random.Generator,
+        current: LloydResult | None,
+    ) -> Memory:
+        assert memory.centroids is not None
+        window = memory.window
+        start = Start(memory.centroids)
+        if batch.concept != memory.concept:
+            before = Clusters(memory.centroids, window.cluster_masses(self.n_clusters))
+            start = start_current(before, self._current(batch, rng, current), rng)
+            window = Window(self.rho)
+        learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
+        window = window.joined_by(batch.points, batch.weights)
+        return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
+
+
+MODELS: dict[str, type[StreamModel]] = {"FSKM": FSKM, "PSKM": PSKM}

@@ -1,0 +1,182 @@
+"""What walks through the house: a Batch goes in, a Step comes out.
+
+Both are frozen, and a Batch is checked once, when it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kmeander.arguments import positive_number, whole_number
+from kmeander.arrays import (
+    Centroids,
+    Masses,
+    Points,
+    Weights,
+    checked_points,
+    checked_weights,
+    frozen_copy,
+)
+from kmeander.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Points that arrived together, copied and checked.
+
+    Parameters
+    ----------
+    index : int
+        How many batches came before it.
+    points : array-like of shape (n_points, n_features)
+        float32 stays float32, everything else becomes float64.
+    weights : array-like of shape (n_points,), optional
+        Each point counts as that many; by default all count as one.
+    elapsed : float, default=1.0
+        Ages that the batches before it grow by on its arrival.
+    concept : int, optional
+        Which distribution the points come from. Only PSKM and scores may look at it.
+
+    Examples
+    --------
+    >>> Batch(0, [[1.0, 2.0], [3.0, 4.0]]).n_points
+    2
+    """
+
+    index: int
+    points: Points
+    weights: Weights | None = None
+    elapsed: float = 1.0
+    concept: int | None = None
+
+    def __init__(
+        self,
+        index: int,
+        points: ArrayLike,
+        weights: ArrayLike | None = None,
+        elapsed: float = 1.0,
+        concept: int | None = None,
+    ) -> None:
+        checked = checked_points(points)
+        values = {
+            "index": whole_number("index", index, at_least=0, meaning="the batch's place"),
+            "points": frozen_copy(checked),
+            "weights": checked_weights(weights, len(checked)),
+            "elapsed": positive_number("elapsed", elapsed),
+            "concept": concept,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_points(self) -> int:
+        """Number of rows."""
+        return len(self.points)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one batch did to the model.
+
+    Errors are means of squared distances, in the paper's sense; None stands where there is none.
+
+    Parameters
+    ----------
+    index : int
+        Number of the batch, from 0.
+    n_points : int
+        Rows of the batch.
+    waiting : bool
+        The stream has not yet shown as many distinct points as there are clusters: the points are
+        kept, nothing is learnt, and the fields that describe clusters are None or empty.
+    rho : float
+        Share of weight that a batch keeps when its age grows by one.
+    n_batches : int
+        Batches in the window, this one included.
+    mass : float
+        Their decayed weight.
+    prequential_error : float or None
+        Error of the batch under the centroids before it was learnt.
+    initial_error : float or None
+        Surrogate error of the centroids that Lloyd started from.
+    surrogate_error : float or None
+        Surrogate error of the centroids that Lloyd ended with.
+    batch_error : float or None
+        Error of the batch under those.
+    centroids : ndarray of shape (n_clusters, n_features) or None
+    masses : ndarray of shape (n_clusters,) or None
+        Decayed weight of each cluster.
+    moved : ndarray of shape (n_clusters,) or None
+        Distance from each centroid's place before the batch; None for the first.
+    reseeded : tuple of int
+        Clusters that lost all their mass and took the costliest point instead.
+    n_iter : int
+        Assignment passes over the window, the last one included.
+    converged : bool
+        Whether the last pass left the labels, or `tol` was met, before `max_iter`.
+    n_distances : int
+        Distances computed: seeding, K-means on the batch, matching and the window.
+    n_distances_plain : int
+        The count of a plain Lloyd that takes the same passes.
+    seconds : float or None
+        Time taken. In memory only: not written, not compared.
+    """
+
+    index: int
+    n_points: int
+    waiting: bool
+    rho: float
+    n_batches: int
+    mass: float
+    prequential_error: float | None = None
+    initial_error: float | None = None
+    surrogate_error: float | None = None
+    batch_error: float | None = None
+    centroids: Centroids | None = None
+    masses: Masses | None = None
+    moved: NDArray[np.float64] | None = None
+    reseeded: tuple[int, ...] = ()
+    n_iter: int = 0
+    converged: bool = False
+    n_distances: int = 0
+    n_distances_plain: int = 0
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the Step as plain lists and numbers, without `seconds`."""
+        plain: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value = value.tolist()
+            elif isinstance(value, tuple):
+                value = list(value)
+            plain[field.name] = value
+        del plain["seconds"]
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Step:
+        """Make a Step from what `to_dict` returned; unknown keys are ignored."""
+        known = {field.name for field in fields(cls)} - {"seconds"}
+        missing = [field.name for field in fields(cls)[:6] if field.name not in plain]
+        if missing:
+            raise InputError(
+                f"not a Step: {', '.join(map(repr, missing))} missing among the keys "
+                f"{sorted(plain)}."
+            )
+        values = {name: value for name, value in plain.items() if name in known}
+        for name in ("centroids", "masses", "moved"):
+            if values.get(name) is not None:
+                values[name] = np.array(values[name], dtype=np.float64)
+        values["reseeded"] = tuple(values.get("reseeded", ()))
+        return cls(**values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Step) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays

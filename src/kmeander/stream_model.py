@@ -1,0 +1,392 @@
+"""What FSKM and PSKM share: waiting for K distinct points, learning a window, state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kmeander.arguments import generator_for, seed_from, whole_number
+from kmeander.arrays import (
+    Centroids,
+    Labels,
+    Points,
+    Weights,
+    checked_centroids,
+    frozen,
+    frozen_copy,
+)
+from kmeander.exceptions import InputError
+from kmeander.initialise import Current, Start
+from kmeander.lloyd import (
+    Limits,
+    LloydResult,
+    WindowFit,
+    fit_window,
+    kmeans,
+    mean_error,
+    nearest,
+)
+from kmeander.records import Batch, Step
+from kmeander.window import Window
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """All that a model has learnt. Replaced as a whole, so a batch is learnt or it is not."""
+
+    window: Window
+    n_steps: int = 0
+    n_features: int | None = None
+    centroids: Centroids | None = None
+    # Points seen before there were K distinct ones: the distinct ones, with their weights.
+    waiting_points: Points | None = None
+    waiting_weights: Weights | None = None
+    concept: int | None = None
+    step: Step | None = None
+
+
+class StreamModel(ABC):
+    """One batch in, one Step out; the children say what is remembered and where Lloyd starts.
+
+    A model is not meant for two threads at once; what it hands out is never changed later.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        rho: float,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = whole_number(
+            "n_clusters", n_clusters, at_least=1, meaning="the number of clusters K"
+        )
+        self.rho = rho
+        self.limits = Limits(max_iter, tol, n_threads)
+        self.seed = seed_from(random_state)
+        self._memory = Memory(Window(rho))
+
+    @property
+    def n_steps(self) -> int:
+        """Batches taken so far, those of the wait included."""
+        return self._memory.n_steps
+
+    @property
+    def n_features(self) -> int | None:
+        """Columns of the stream; None before the first batch."""
+        return self._memory.n_features
+
+    @property
+    def centroids(self) -> Centroids | None:
+        """The centroids, or None while the stream has not shown K distinct points."""
+        return self._memory.centroids
+
+    @property
+    def n_distinct(self) -> int:
+        """Distinct points kept while waiting; 0 otherwise."""
+        waiting = self._memory.waiting_points
+        return 0 if waiting is None else len(waiting)
+
+    @property
+    def concept(self) -> int | None:
+        """Concept of the newest batch."""
+        return self._memory.concept
+
+    @property
+    def window(self) -> Window:
+        """The batches remembered."""
+        return self._memory.window
+
+    @property
+    def last_step(self) -> Step | None:
+        """The Step of the newest batch."""
+        return self._memory.step
+
+    @property
+    def labels(self) -> Labels | None:
+        """Clusters of the newest batch's points; None while waiting."""
+        memory = self._memory
+        if memory.centroids is None or memory.step is None:
+            return None
+        return memory.window.batches[-1].labels[-memory.step.n_points :]
+
+    def step(
+        self,
+        batch: Batch,
+        *,
+        previous: ArrayLike | None = None,
+        current: LloydResult | None = None,
+    ) -> Step:
+        """Learn one batch.
+
+        Parameters
+        ----------
+        batch : Batch
+            Its `index` must be the number of batches learnt before.
+        previous : array-like of shape (n_clusters, n_features), optional
+            Take these for C*, the centroids before the batch, instead of the model's own; the
+            batches remembered are first assigned to them. For experiments in which several
+            methods share C*.
+        current : LloydResult, optional
+            Take this for C^0, the K-means on the batch, instead of computing it. Its distances
+            are charged to the methods that use it.
+        """
+        started = perf_counter()
+        memory = self._memory
+        self._check(memory, batch)
+        rng = generator_for(self.seed, batch.index)
+        if memory.centroids is None:
+            learnt = self._begin(memory, batch, rng, wait=True)
+        else:
+            if previous is not None:
+                memory = self._seen_from(memory, previous)
+            learnt = self._continue(memory, batch, rng, current)
+        return self._commit(learnt, started)
+
+    def fit(self, batch: Batch) -> Step:
+        """Forget everything and learn `batch`, even if it has fewer distinct points than K.
+
+        The centroids that are then left over keep mass 0.
+        """
+        started = perf_counter()
+        if batch.n_points < self.n_clusters:
+            raise InputError(
+                f"X has {batch.n_points} rows, n_clusters={self.n_clusters} needs at least as many "
+                "to fit. Pass more rows or ask for fewer clusters; partial_fit waits for more."
+            )
+        blank = Memory(Window(self.rho))
+        rng = generator_for(self.seed, 0)
+        return self._commit(self._begin(blank, batch, rng, wait=False), started)
+
+    def take_over(self, other: StreamModel) -> None:
+        """Go on from where `other` is, with the settings of this model.
+
+        For a change of rho or of the initialisation in mid-stream. K cannot change.
+        """
+        if other.n_clusters != self.n_clusters:
+            raise InputError(
+                f"n_clusters is {self.n_clusters}, but the stream was begun with "
+                f"{other.n_clusters}. The number of clusters cannot change while a stream is "
+                "learnt; fit begins a new one."
+            )
+        self.seed = other.seed
+        self._memory = other._memory
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the model is as plain arrays, numbers, lists and dicts."""
+        memory = self._memory
+        return {
+            "model": type(self).__name__,
+            "settings": self.settings(),
+            "seed": self.seed,
+            "n_steps": memory.n_steps,
+            "n_features": memory.n_features,
+            "centroids": memory.centroids,
+            "window": memory.window.state(),
+            "waiting_points": memory.waiting_points,
+            "waiting_weights": memory.waiting_weights,
+            "concept": memory.concept,
+            "step": None if memory.step is None else memory.step.to_dict(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Make the model that `state` describes; it goes on as the original would."""
+        if state["model"] != cls.__name__:
+            raise InputError(f"the state is that of {state['model']}, not of {cls.__name__}.")
+        model = cls(**state["settings"], random_state=state["seed"])
+        step = state["step"]
+        model._memory = Memory(
+            window=Window.from_state(state["window"]),
+            n_steps=state["n_steps"],
+            n_features=state["n_features"],
+            centroids=state["centroids"],
+            waiting_points=state["waiting_points"],
+            waiting_weights=state["waiting_weights"],
+            concept=state["concept"],
+            step=None if step is None else Step.from_dict(step),
+        )
+        return model
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters that a new model with the same settings takes."""
+        return {"n_clusters": self.n_clusters, **vars(self.limits)}
+
+    def _check(self, memory: Memory, batch: Batch) -> None:
+        if batch.index != memory.n_steps:
+            raise InputError(
+                f"batch has index {batch.index}, but the model has taken {memory.n_steps} batches. "
+                "A batch was lost or came twice; pass them in order, each once."
+            )
+        n_features = batch.points.shape[1]
+        if memory.n_features is not None and memory.n_features != n_features:
+            raise InputError(
+                f"batch {batch.index} has {n_features} columns, the batches before it have "
+                f"{memory.n_features}. All batches of a stream need the same columns."
+            )
+
+    def _commit(self, learnt: Memory, started: float) -> Step:
+        assert learnt.step is not None
+        step = replace(learnt.step, seconds=perf_counter() - started)
+        self._memory = replace(learnt, step=step)
+        return step
+
+    def _begin(
+        self, memory: Memory, batch: Batch, rng: np.random.Generator, *, wait: bool
+    ) -> Memory:
+        """Learn the first K distinct points, or keep what there is and wait."""
+        points, weights = _with_waiting(memory, batch)
+        found = kmeans(points, weights, self.n_clusters, rng, self.limits)
+        n_found = len(found.centroids)
+        learnt = replace(
+            memory,
+            n_steps=memory.n_steps + 1,
+            n_features=points.shape[1],
+            concept=batch.concept,
+            waiting_points=None,
+            waiting_weights=None,
+        )
+        if wait and n_found < self.n_clusters:
+            distinct = _first_rows(found.labels, weights)
+            step = Step(
+                index=memory.n_steps,
+                n_points=batch.n_points,
+                waiting=True,
+                rho=self.rho,
+                n_batches=0,
+                mass=float(found.masses.sum()),
+                n_distances=found.n_distances,
+                n_distances_plain=found.n_distances_plain,
+            )
+            return replace(
+                learnt,
+                waiting_points=frozen_copy(points[distinct]),
+                waiting_weights=frozen_copy(found.masses),
+                step=step,
+            )
+        # Where there are too few distinct points (fit only) the surplus centroids lie on the
+        # first: a tie goes to the lowest index, so they stay without mass.
+        surplus = np.repeat(found.centroids[:1], self.n_clusters - n_found, axis=0)
+        start = Start(
+            np.concatenate([found.centroids, surplus]), found.n_distances, found.n_distances_plain
+        )
+        window = Window(self.rho).joined_by(points, weights)
+        return self._learn(learnt, window, start, batch, moved_from=None)
+
+    @abstractmethod
+    def _continue(
+        self,
+        memory: Memory,
+        batch: Batch,
+        rng: np.random.Generator,
+        current: LloydResult | None,
+    ) -> Memory:
+        """Learn a batch after the first."""
+
+    def _learn(
+        self,
+        memory: Memory,
+        window: Window,
+        start: Start,
+        batch: Batch,
+        moved_from: Centroids | None,
+    ) -> Memory:
+        """Run Lloyd on the window and write down what happened."""
+        fit = fit_window(window, start.centroids, self.limits)
+        step = Step(
+            index=batch.index,
+            n_points=batch.n_points,
+            waiting=False,
+            rho=self.rho,
+            n_batches=len(window),
+            mass=window.mass,
+            prequential_error=_prequential_error(fit, start, batch, moved_from, self.limits),
+            initial_error=fit.initial_error,
+            surrogate_error=fit.error,
+            batch_error=fit.newest_error,
+            centroids=fit.centroids,
+            masses=frozen(fit.window.cluster_masses(self.n_clusters)),
+            moved=None if moved_from is None else _lengths(fit.centroids - moved_from),
+            reseeded=fit.reseeded,
+            n_iter=fit.n_iter,
+            converged=fit.converged,
+            n_distances=start.n_distances + fit.n_distances,
+            n_distances_plain=start.n_distances_plain + fit.n_distances_plain,
+        )
+        return replace(memory, window=fit.window, centroids=fit.centroids, step=step)
+
+    def _current(
+        self, batch: Batch, rng: np.random.Generator, current: LloydResult | None
+    ) -> Current:
+        if current is not None:
+            return lambda: current
+        return lambda: kmeans(batch.points, batch.weights, self.n_clusters, rng, self.limits)
+
+    def _seen_from(self, memory: Memory, previous: ArrayLike) -> Memory:
+        """Return the memory as if `previous` had been the centroids so far."""
+        assert memory.n_features is not None
+        centroids = checked_centroids(previous, memory.n_features, "previous")
+        if len(centroids) != self.n_clusters:
+            raise InputError(
+                f"previous has {len(centroids)} centroids, the model has {self.n_clusters}."
+            )
+        batches = tuple(
+            replace(
+                batch,
+                labels=frozen(nearest(batch.points, centroids, self.limits.n_threads)[0]),
+                masses=None,
+                sums=None,
+            )
+            for batch in memory.window.batches
+        )
+        return replace(
+            memory,
+            centroids=frozen_copy(centroids),
+            window=replace(memory.window, batches=batches),
+        )
+
+
+def _with_waiting(memory: Memory, batch: Batch) -> tuple[Points, Weights | None]:
+    """Return the points kept so far and those of the batch as one batch of age 0."""
+    if memory.waiting_points is None or memory.waiting_weights is None:
+        return batch.points, batch.weights
+    weights = np.ones(batch.n_points) if batch.weights is None else batch.weights
+    points = np.concatenate([memory.waiting_points, batch.points])
+    points.flags.writeable = False
+    return points, frozen(np.concatenate([memory.waiting_weights, weights]))
+
+
+def _first_rows(labels: Labels, weights: Weights | None) -> Any:
+    """Return for each cluster its first row that has weight."""
+    heavy = np.arange(len(labels)) if weights is None else np.flatnonzero(weights)
+    return heavy[np.unique(labels[heavy], return_index=True)[1]]
+
+
+def _prequential_error(
+    fit: WindowFit,
+    start: Start,
+    batch: Batch,
+    before: Centroids | None,
+    limits: Limits,
+) -> float | None:
+    if before is None:
+        return None
+    if start.centroids is before:  # the first pass over the window has measured it
+        return fit.newest_initial_error
+    return mean_error(batch.points, batch.weights, before, limits.n_threads)
+
+
+def _lengths(rows: Centroids) -> Any:
+    return frozen(np.sqrt((rows * rows).sum(axis=1)))

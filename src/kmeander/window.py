@@ -1,0 +1,191 @@
+"""The batches that are remembered, what they weigh, and how long to remember them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kmeander.arguments import is_finite, positive_number, share_kept
+from kmeander.arrays import Centroids, Labels, Masses, Points, Weights, frozen
+from kmeander.exceptions import InputError
+
+# rho**T computed as 0.010000000000000002 still counts as 0.01: about a thousand roundings.
+_ROUNDING = 1e-12
+
+
+def rho_for_drift(
+    epsilon: float, stable_for: float, m: float = 2.0, negligible: float = 0.01
+) -> float:
+    """Return the rho that forgets a drift within a fraction of the time between drifts.
+
+    The paper's heuristic: ``epsilon * rho**(stable_for / m) = negligible``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Size of the drifts: the error grows to ``1 + epsilon`` times its value at one.
+    stable_for : float
+        Batches between two drifts, on average (tau in the paper).
+    m : float, default=2.0
+        The difference becomes negligible within ``stable_for / m`` batches.
+    negligible : float, default=0.01
+        What counts as no difference.
+
+    Examples
+    --------
+    >>> round(rho_for_drift(epsilon=0.5, stable_for=10), 3)
+    0.457
+    """
+    positive_number("epsilon", epsilon)
+    positive_number("stable_for", stable_for)
+    positive_number("m", m)
+    positive_number("negligible", negligible)
+    if epsilon <= negligible:
+        raise InputError(
+            f"epsilon must exceed negligible={negligible:g}, got {epsilon!r}. A smaller drift "
+            "needs no forgetting: use rho close to 1."
+        )
+    return float((negligible / epsilon) ** (m / stable_for))
+
+
+def rho_for_half_life(batches: float) -> float:
+    """Return the rho with which a batch weighs half after that many batches.
+
+    Examples
+    --------
+    >>> rho_for_half_life(1)
+    0.5
+    """
+    return float(0.5 ** (1.0 / positive_number("batches", batches)))
+
+
+def max_batches_for(rho: float, negligible: float = 0.01) -> int:
+    """Return T_max, the smallest T with ``rho**T <= negligible``.
+
+    Examples
+    --------
+    >>> max_batches_for(0.5)
+    7
+    >>> max_batches_for(rho_for_drift(epsilon=1.0, stable_for=10))
+    5
+    """
+    rho = share_kept(rho, below_one=True)
+    if not (is_finite(negligible) and 0 < negligible < 1):
+        raise InputError(
+            f"negligible must lie in (0, 1), got {negligible!r}. It is the weight at which a "
+            "batch is let go."
+        )
+    return max(1, math.ceil(math.log(negligible) / math.log(rho) * (1 - _ROUNDING)))
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """One batch in the window.
+
+    `masses` and `sums` are a function of points, weights and labels alone. Where a batch is so
+    small that they would outweigh its points they are None, and made anew when needed.
+    """
+
+    points: Points
+    weights: Weights | None
+    age: float
+    labels: Labels  # -1 where not yet known
+    masses: Masses | None = None  # (n_clusters,) weight per cluster, without decay
+    sums: Centroids | None = None  # (n_clusters, n_features) weighted sum of points, without decay
+
+    @property
+    def mass(self) -> float:
+        """Weight of all its points, without decay."""
+        return float(len(self.points) if self.weights is None else self.weights.sum())
+
+    def cluster_masses(self, n_clusters: int) -> Masses:
+        """Weight of its points per cluster, without decay."""
+        if self.masses is not None:
+            return self.masses
+        return np.bincount(self.labels, self.weights, n_clusters).astype(np.float64)
+
+    def labelled(self, labels: Labels, masses: Masses, sums: Centroids) -> Remembered:
+        """Return the batch under a new partition."""
+        keep = 4 * len(masses) <= len(labels)
+        return replace(
+            self,
+            labels=frozen(labels),
+            masses=frozen(masses) if keep else None,
+            sums=frozen(sums) if keep else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Batches in order of arrival, a batch aged t weighing ``rho**t``.
+
+    Windows are never changed: each method returns a new one that shares the points.
+    """
+
+    rho: float
+    batches: tuple[Remembered, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    @property
+    def n_points(self) -> int:
+        """Rows in all batches."""
+        return sum(len(batch.points) for batch in self.batches)
+
+    @property
+    def decay(self) -> Weights:
+        """The weight of each batch."""
+        return np.array([self.rho**batch.age for batch in self.batches], dtype=np.float64)
+
+    @property
+    def mass(self) -> float:
+        """Decayed weight of all points."""
+        return float(sum(self.rho**batch.age * batch.mass for batch in self.batches))
+
+    def cluster_masses(self, n_clusters: int) -> Masses:
+        """Decayed weight of each cluster; with the ages after an arrival this is w*."""
+        total = np.zeros(n_clusters)
+        for decay, batch in zip(self.decay, self.batches, strict=True):
+            total += decay * batch.cluster_masses(n_clusters)
+        return total
+
+    def aged(self, elapsed: float, oldest_age: float, max_batches: int | None) -> Window:
+        """Let time pass and make room for one more batch.
+
+        Batches leave once their age reaches `oldest_age`; the oldest leave, too, where with the
+        one to come there would be more than `max_batches`. They leave before w* is computed
+        (Algorithm 2).
+        """
+        kept = [
+            replace(batch, age=batch.age + elapsed)
+            for batch in self.batches
+            if batch.age + elapsed < oldest_age
+        ]
+        if max_batches is not None:
+            kept = kept[max(0, len(kept) - (max_batches - 1)) :]
+        return replace(self, batches=tuple(kept))
+
+    def joined_by(self, points: Points, weights: Weights | None) -> Window:
+        """Append the newest batch, with age 0 and without labels."""
+        unknown = frozen(np.full(len(points), -1, dtype=np.int32))
+        newest = Remembered(points, weights, 0.0, unknown)
+        return replace(self, batches=(*self.batches, newest))
+
+    def labelled(self, partition: Iterable[tuple[Labels, Masses, Centroids]]) -> Window:
+        """Return the window under a new partition, one entry per batch."""
+        pairs = zip(self.batches, partition, strict=True)
+        return replace(self, batches=tuple(batch.labelled(*found) for batch, found in pairs))
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as arrays and numbers."""
+        return {"rho": self.rho, "batches": [dict(vars(batch)) for batch in self.batches]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Window:
+        """Make a window from what `state` returned."""
+        return cls(state["rho"], tuple(Remembered(**batch) for batch in state["batches"]))

@@ -1,0 +1,290 @@
+"""The paper's definitions as plain loops: slow, obvious, and written without looking at the kernel.
+
+A point is a sequence of numbers, a batch a list of points with a weight each. Nothing here is
+vectorised and nothing is cached; every fast routine of the package is compared with its twin.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Point = Sequence[float]
+
+
+def squared_distance(x: Point, c: Point) -> float:
+    return math.fsum((float(a) - float(b)) ** 2 for a, b in zip(x, c, strict=True))
+
+
+def nearest(x: Point, centroids: Sequence[Point]) -> int:
+    """Index of the nearest centroid; the lowest where several are."""
+    distances = [squared_distance(x, c) for c in centroids]
+    return distances.index(min(distances))
+
+
+def margin_of_nearest(x: Point, centroids: Sequence[Point]) -> float:
+    """Relative gap between the nearest centroid and the nearest of those elsewhere."""
+    best = nearest(x, centroids)
+    least = squared_distance(x, centroids[best])
+    others = [c for c in centroids if list(c) != list(centroids[best])]
+    return min((1 - least / squared_distance(x, c) for c in others), default=math.inf)
+
+
+def kmeans_error(
+    points: Sequence[Point], centroids: Sequence[Point], weights: Sequence[float] | None = None
+) -> float:
+    """Equation (1)."""
+    w = [1.0] * len(points) if weights is None else list(weights)
+    total = math.fsum(
+        w[i] * min(squared_distance(x, c) for c in centroids) for i, x in enumerate(points)
+    )
+    return total / math.fsum(w)
+
+
+def skm_error(batches: Sequence[Sequence[Point]], centroids: Sequence[Point]) -> float:
+    """Definition 1, for the batches since the drift."""
+    return kmeans_error([x for batch in batches for x in batch], centroids)
+
+
+def surrogate_error(
+    batches: Sequence[Sequence[Point]], rho: float, centroids: Sequence[Point]
+) -> float:
+    """Definition 2; the newest batch, of age 0, is last."""
+    total = mass = 0.0
+    for age, batch in enumerate(reversed(batches)):
+        for x in batch:
+            total += rho**age * min(squared_distance(x, c) for c in centroids)
+            mass += rho**age
+    return total / mass
+
+
+def kmeans_plusplus(
+    points: Sequence[Point], weights: Sequence[float], uniforms: Sequence[float]
+) -> list[int]:
+    """Rows drawn by inverting the cumulated shares; fewer where distinct points run out."""
+    chosen: list[int] = []
+    for uniform in uniforms:
+        if chosen:
+            shares = [
+                w * min(squared_distance(x, points[c]) for c in chosen)
+                for x, w in zip(points, weights, strict=True)
+            ]
+        else:
+            shares = [float(w) for w in weights]
+        whole = math.fsum(shares)
+        if whole == 0:
+            break
+        cumulated = list(itertools.accumulate(shares))
+        row = next((i for i, s in enumerate(cumulated) if s > uniform * whole), None)
+        chosen.append(max(i for i, s in enumerate(shares) if s > 0) if row is None else row)
+    return chosen
+
+
+@dataclass
+class Fit:
+    centroids: list[list[float]]
+    labels: list[int]
+    masses: list[float]
+    error: float
+    n_iter: int
+    converged: bool
+    errors: list[float]  # after each assignment pass
+    margin: float  # the closest call: least relative gap by which something was decided
+
+
+def lloyd(
+    points: Sequence[Point],
+    weights: Sequence[float],
+    centroids: Sequence[Point],
+    max_iter: int = 300,
+) -> Fit:
+    """Weighted Lloyd until no label changes."""
+    mass = math.fsum(weights)
+    centres = [[float(v) for v in c] for c in centroids]
+    k = len(centres)
+
+    margin = math.inf
+
+    def assign() -> tuple[list[int], float]:
+        nonlocal margin
+        margin = min(margin, *(margin_of_nearest(x, centres) for x in points))
+        labels = [nearest(x, centres) for x in points]
+        costs = (
+            w * squared_distance(x, centres[c])
+            for x, w, c in zip(points, weights, labels, strict=True)
+        )
+        return labels, math.fsum(costs) / mass
+
+    labels, error = assign()
+    errors = [error]
+    n_iter, converged = 1, False
+    for _ in range(max_iter):
+        margin = min(margin, reseed(points, weights, centres, labels))
+        moved = False
+        for c in range(k):
+            members = [i for i, label in enumerate(labels) if label == c and weights[i] > 0]
+            if members:
+                heavy = math.fsum(weights[i] for i in members)
+                mean = [
+                    math.fsum(weights[i] * float(points[i][j]) for i in members) / heavy
+                    for j in range(len(points[0]))
+                ]
+                moved = moved or mean != centres[c]
+                centres[c] = mean
+        if not moved:
+            converged = True
+            break
+        before = labels
+        labels, error = assign()
+        errors.append(error)
+        n_iter += 1
+        if labels == before:
+            converged = True
+            break
+    masses = [math.fsum(w for w, a in zip(weights, labels, strict=True) if a == c) for c in range(k)]
+    return Fit(centres, labels, masses, error, n_iter, converged, errors, margin)
+
+
+def reseed(
+    points: Sequence[Point],
+    weights: Sequence[float],
+    centroids: Sequence[Point],
+    labels: list[int],
+) -> float:
+    """Give each cluster without mass the point that costs most, changing `labels`.
+
+    Return by what relative gap the choice was made.
+    """
+    margin = math.inf
+    costs = [
+        w * squared_distance(x, centroids[c])
+        for x, w, c in zip(points, weights, labels, strict=True)
+    ]
+    while True:
+        masses = [0.0] * len(centroids)
+        for w, c in zip(weights, labels, strict=True):
+            masses[c] += w
+        empty = [c for c, mass in enumerate(masses) if mass == 0]
+        if not empty or max(costs) == 0:
+            return margin
+        dearest = costs.index(max(costs))
+        for cost, x in zip(costs, points, strict=True):
+            if list(x) != list(points[dearest]):
+                margin = min(margin, 1 - cost / costs[dearest])
+        labels[dearest] = empty[0]
+        for i, x in enumerate(points):
+            costs[i] = min(costs[i], weights[i] * squared_distance(x, points[dearest]))
+
+
+def kmeans(
+    points: Sequence[Point], weights: Sequence[float], uniforms: Sequence[float]
+) -> Fit:
+    """KM++ of the paper: seeding and Lloyd."""
+    rows = kmeans_plusplus(points, weights, uniforms)
+    return lloyd(points, weights, [points[i] for i in rows])
+
+
+def merge_cost(mass: float, centroid: Point, other_mass: float, other: Point) -> float:
+    """The cost f of the paper, Ward's; nothing where both masses are 0."""
+    if mass + other_mass == 0:
+        return 0.0
+    return mass * other_mass / (mass + other_mass) * squared_distance(centroid, other)
+
+
+def best_matching_cost(
+    previous: Sequence[Point],
+    previous_mass: Sequence[float],
+    current: Sequence[Point],
+    current_mass: Sequence[float],
+) -> float:
+    """Smallest sum of costs over all ways to give each current centroid a previous one."""
+    return min(
+        math.fsum(
+            merge_cost(previous_mass[k], previous[k], current_mass[j], current[j])
+            for j, k in enumerate(partners)
+        )
+        for partners in itertools.permutations(range(len(previous)), len(current))
+    )
+
+
+def weighted_mean(mass: float, x: Point, other_mass: float, y: Point) -> list[float]:
+    """Theorem 3."""
+    if mass + other_mass == 0:
+        return [float(a) for a in x]
+    return [
+        (mass * float(a) + other_mass * float(b)) / (mass + other_mass)
+        for a, b in zip(x, y, strict=True)
+    ]
+
+
+@dataclass
+class Remembered:
+    points: list[Point]
+    weights: list[float]
+    age: float
+    labels: list[int] = field(default_factory=list)
+
+
+class FSKM:
+    """Algorithm 2 with PC or HI, for streams whose batches all hold K distinct points."""
+
+    def __init__(self, n_clusters: int, init: str, rho: float, max_batches: int, seed: int) -> None:
+        self.n_clusters, self.init, self.rho = n_clusters, init, rho
+        self.max_batches, self.seed = max_batches, seed
+        self.window: list[Remembered] = []
+        self.centroids: list[list[float]] = []
+        self.n_steps = 0
+
+    def step(self, points: Sequence[Point], weights: Sequence[float], elapsed: float) -> Any:
+        uniforms = np.random.default_rng([self.seed, self.n_steps]).random(self.n_clusters)
+        for batch in self.window:
+            batch.age += elapsed
+        self.window = [batch for batch in self.window if batch.age < self.max_batches]
+        if not self.centroids:
+            start = kmeans(points, weights, uniforms.tolist()).centroids
+        elif self.init == "previous":
+            start = self.centroids
+        else:
+            start = self._hungarian(kmeans(points, weights, uniforms.tolist()))
+        self.window.append(Remembered(list(points), list(weights), 0.0))
+        everything = [x for batch in self.window for x in batch.points]
+        decayed = [self.rho**batch.age * w for batch in self.window for w in batch.weights]
+        fit = lloyd(everything, decayed, start)
+        labels = iter(fit.labels)
+        for batch in self.window:
+            batch.labels = list(itertools.islice(labels, len(batch.points)))
+        self.centroids = fit.centroids
+        self.n_steps += 1
+        return fit
+
+    def _hungarian(self, current: Fit) -> list[list[float]]:
+        masses = [0.0] * self.n_clusters
+        for batch in self.window:
+            for w, label in zip(batch.weights, batch.labels, strict=True):
+                masses[label] += self.rho**batch.age * w
+        best = min(
+            itertools.permutations(range(self.n_clusters)),
+            key=lambda sigma: math.fsum(
+                merge_cost(
+                    masses[k], self.centroids[k], current.masses[j], current.centroids[j]
+                )
+                for k, j in enumerate(sigma)
+            ),
+        )
+        return [
+            weighted_mean(masses[k], self.centroids[k], current.masses[j], current.centroids[j])
+            for k, j in enumerate(best)
+        ]
+
+
+def max_batches_for(rho: float, negligible: float) -> int:
+    """Smallest T with rho**T <= negligible, allowing for rounding."""
+    t = 1
+    while rho**t > negligible * (1 + 1e-9):
+        t += 1
+    return t

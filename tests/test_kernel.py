@@ -1,0 +1,180 @@
+"""The compiled kernel against the plain loops, over dtypes, thread counts and instruction sets."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import kmeander
+from kmeander import _kernel, weighted_lloyd
+from kmeander.arrays import Points
+from kmeander.lloyd import nearest
+from tests import naive
+from tests.strategies import problems
+
+# Where the two nearest squared distances differ by less, rounding may decide.
+CLEAR = 1e-9
+
+
+def clearly_nearest(points: Points, centroids: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Rows whose nearest centroid is beyond the reach of rounding, or exactly tied."""
+    clear = []
+    for x in points:
+        distances = sorted(naive.squared_distance(x, c) for c in centroids)
+        gap = distances[1] - distances[0] if len(distances) > 1 else np.inf
+        clear.append(gap > CLEAR * distances[0] or distances[0] == 0.0)
+    return np.array(clear)
+
+
+@given(problem=problems(max_rows=40, max_clusters=20), single=st.booleans())
+def test_nearest_equals_the_plain_loops(
+    problem: tuple[Points, Points, NDArray[np.float64]], single: bool
+) -> None:
+    points, _, centroids = problem
+    given_points: Points = points.astype(np.float32) if single else points
+    labels, squared = nearest(given_points, centroids, 1)
+    expected = np.array([naive.nearest(x, centroids) for x in given_points])
+    distances = np.array(
+        [min(naive.squared_distance(x, c) for c in centroids) for x in given_points]
+    )
+    clear = clearly_nearest(given_points, centroids)
+    assert labels[clear].tolist() == expected[clear].tolist()
+    np.testing.assert_allclose(squared, distances, rtol=1e-12, atol=0)
+
+
+def test_a_tie_goes_to_the_lowest_index(rng: np.random.Generator) -> None:
+    """Also where equal centroids lie in different lanes and blocks of the kernel."""
+    points = rng.normal(size=(300, 5))
+    centroid = rng.normal(size=(1, 5))
+    for n_clusters in (1, 2, 3, 7, 8, 9, 40):
+        labels, _ = nearest(points, np.repeat(centroid, n_clusters, axis=0), 1)
+        assert (labels == 0).all()
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 31, 64])
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5, 8, 33])
+def test_every_tail_of_rows_columns_and_blocks_is_covered(
+    n_clusters: int, n_features: int, rng: np.random.Generator
+) -> None:
+    centroids = rng.normal(size=(n_clusters, n_features))
+    for n_points in (1, 3, 4, 5, 8, 63, 64, 65, 257):
+        points = rng.normal(size=(n_points, n_features))
+        squared = ((points[:, None, :] - centroids) ** 2).sum(axis=2)
+        labels, distances = nearest(points, centroids, 1)
+        assert (labels == squared.argmin(axis=1)).all()
+        np.testing.assert_allclose(distances, squared.min(axis=1), rtol=1e-12)
+
+
+def test_float32_points_give_the_bits_of_their_float64_copies(rng: np.random.Generator) -> None:
+    """The stated tolerance between the two is none: arithmetic is float64 for both."""
+    narrow = rng.normal(size=(2000, 7)).astype(np.float32)
+    start = rng.normal(size=(9, 7))
+    weights = rng.random(2000)
+    one = weighted_lloyd(narrow, start, weights)
+    other = weighted_lloyd(narrow.astype(np.float64), start, weights)
+    assert one.centroids.tobytes() == other.centroids.tobytes()
+    assert one.labels.tobytes() == other.labels.tobytes()
+    assert one.error == other.error
+    seeds = kmeander.kmeans_plusplus(narrow, 9, random_state=1)
+    assert (seeds == kmeander.kmeans_plusplus(narrow.astype(np.float64), 9, random_state=1)).all()
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_do_not_change_a_single_bit(n_threads: int, dtype: type) -> None:
+    """200,000 rows are 782 chunks, and enough work that every thread is started."""
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(200_000, 6)).astype(dtype)
+    weights = rng.random(200_000)
+    start = points[:12].astype(np.float64)
+    alone = weighted_lloyd(points, start, weights, max_iter=8, n_threads=1)
+    together = weighted_lloyd(points, start, weights, max_iter=8, n_threads=n_threads)
+    assert together.centroids.tobytes() == alone.centroids.tobytes()
+    assert together.labels.tobytes() == alone.labels.tobytes()
+    assert together.masses.tobytes() == alone.masses.tobytes()
+    assert (together.error, together.n_iter) == (alone.error, alone.n_iter)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 8])
+def test_threads_do_not_change_a_model_along_a_stream(n_threads: int) -> None:
+    rng = np.random.default_rng(4)
+    alone = kmeander.FSKM(12, rho=0.6, random_state=0, n_threads=1)
+    together = kmeander.FSKM(12, rho=0.6, random_state=0, n_threads=n_threads)
+    for index in range(3):
+        batch = kmeander.Batch(index, rng.normal(size=(30_000, 6)) + index)
+        assert alone.step(batch) == together.step(batch)
+
+
+def run_with(isa: str) -> subprocess.CompletedProcess[str]:
+    """Print the kernel's set and a fixed clustering, from another process."""
+    code = (
+        "import json, numpy as np, kmeander\n"
+        "from kmeander import _kernel\n"
+        "X = np.random.default_rng(0).normal(size=(3000, 5))\n"
+        "r = kmeander.weighted_lloyd(X, X[:11])\n"
+        "print(json.dumps([_kernel.instruction_set(), r.n_iter, r.error, r.centroids.tolist()]))\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "KMEANDER_ISA": isa},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_instruction_sets_agree_to_rounding() -> None:
+    fastest = json.loads(run_with("").stdout)
+    baseline = json.loads(run_with("baseline").stdout)
+    assert baseline[0] == "baseline"
+    assert fastest[0] in ("avx2", "baseline")
+    assert fastest[1] == baseline[1]
+    np.testing.assert_allclose(fastest[2], baseline[2], rtol=1e-9)
+    np.testing.assert_allclose(fastest[3], baseline[3], rtol=1e-9, atol=1e-12)
+
+
+def test_an_unknown_instruction_set_is_refused() -> None:
+    stderr = run_with("mmx").stderr
+    offered = "'baseline'" + (" and 'avx2'" if _kernel.instruction_set() == "avx2" else "")
+    assert (
+        f"ValueError: KMEANDER_ISA is 'mmx', but this processor and build offer {offered}. "
+        "Unset it to take the fastest." in stderr
+    )
+
+
+def test_the_stub_names_what_the_module_has() -> None:
+    stub = ast.parse((Path(kmeander.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
+    promised = {
+        node.name: [argument.arg for argument in node.args.args]
+        for node in stub.body
+        if isinstance(node, ast.FunctionDef)
+    }
+    compiled = {}
+    for name in dir(_kernel):
+        function = getattr(_kernel, name)
+        if callable(function) and not name.startswith("_"):
+            signature = function.__doc__.splitlines()[0]
+            compiled[name] = re.findall(r"(\w+): ", signature)
+    assert compiled == promised
+
+
+def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
+    """The last line of defence: nothing is ever read or written outside an array."""
+    points, short = np.zeros((4, 2)), np.zeros(3)
+    with pytest.raises(ValueError, match="kernel: points and centroids differ in columns"):
+        _kernel.nearest(points, np.zeros((1, 3)), np.zeros(4, np.int32), np.zeros(4), 1)
+    with pytest.raises(ValueError, match="kernel: outputs are too short"):
+        _kernel.nearest(points, np.zeros((1, 2)), np.zeros(4, np.int32), short, 1)
+    with pytest.raises(ValueError, match="kernel: weights and points differ in length"):
+        _kernel.seed(points, short, np.zeros(2), np.zeros(2, np.int64), 1)
