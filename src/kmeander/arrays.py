@@ -153,7 +153,8 @@ def _text_as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        for cell, value in np.ndenumerate(array):
+        for cell in np.ndindex(array.shape):
+            value = array[cell].item() if isinstance(array[cell], np.generic) else array[cell]
             try:
                 float(value)
             except (TypeError, ValueError) as why:

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +77,15 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """Write `state` to `path`: aside first, then renamed, so that no half file is ever there."""
     target = Path(path)
     data = to_bytes(state)
-    handle, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.aside")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with aside.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(aside).replace(target)
+        aside.replace(target)
     except BaseException:
-        Path(aside).unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
 

@@ -62,7 +62,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             model = self._new_model(self.random_state)
             step = model.fit(batch)
             self._publish(model)
-        self._warn_unless_converged(step)
+        self._warn_unless_converged(step, stacklevel=3)
         assert step.masses is not None
         n_distinct = int(np.count_nonzero(step.masses))
         if n_distinct < self.n_clusters:
@@ -150,7 +150,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 model.take_over(known)
             step = model.step(batch)
             self._publish(model)
-        self._warn_unless_converged(step)
+        self._warn_unless_converged(step, stacklevel=4)
         return self
 
     @contextmanager
@@ -227,12 +227,12 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             }
         self.__dict__.update(shown)
 
-    def _warn_unless_converged(self, step: Step) -> None:
+    def _warn_unless_converged(self, step: Step, stacklevel: int) -> None:
         if step.waiting or step.converged:
             return
         warnings.warn(
             f"Lloyd stopped at max_iter={self._model.limits.max_iter} before the labels settled "
             f"at batch {step.index}. Raise max_iter, or tol to accept less.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

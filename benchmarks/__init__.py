@@ -1,0 +1,1 @@
+"""kmeander and its peers on the same work in one run."""

@@ -1,0 +1,10 @@
+"""Write the stored checkpoint again: ``python -m tests.golden.make`` (only for a new format)."""
+
+from kmeander import ForgetfulKMeans
+from tests.test_checkpoint import GOLDEN, golden_stream
+
+if __name__ == "__main__":
+    model = ForgetfulKMeans(3, rho=0.5, random_state=0)
+    for points in golden_stream()[:3]:
+        model.partial_fit(points)
+    model.save(GOLDEN)
