@@ -57,9 +57,9 @@ def mixture_stream(n: int, k: int, d: int, seed: int = 0) -> Iterator[Array]:
         index += 1
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def timed(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
     begun = time.perf_counter()
-    result = call()
+    result = call(*arguments, **options)
     return time.perf_counter() - begun, result
 
 
@@ -80,9 +80,9 @@ def compare_with_scikit_learn(n: int, k: int, d: int) -> dict[str, Any]:
         together = np.concatenate([batch.points for batch in window.batches])
         weights = np.repeat(window.decay, [len(batch.points) for batch in window.batches])
         peer = KMeans(k, init=start, n_init=1, tol=0, algorithm="lloyd")
-        seconds, _ = timed(lambda p=peer, x=together, w=weights: p.fit(x, sample_weight=w))
+        seconds, _ = timed(peer.fit, together, sample_weight=weights)
         theirs.append(seconds)
-        seconds, fit = timed(lambda w=window, s=start: fit_window(w, s, limits))
+        seconds, fit = timed(fit_window, window, start, limits)
         ours.append(seconds)
         labels = np.concatenate([batch.labels for batch in fit.window.batches])
         if fit.reseeded:
@@ -90,7 +90,7 @@ def compare_with_scikit_learn(n: int, k: int, d: int) -> dict[str, Any]:
         else:
             same.append((labels == peer.labels_).all() and fit.n_iter == peer.n_iter_)
         batch = Batch(index, points)
-        seconds, _ = timed(lambda b=batch: model.step(b))
+        seconds, _ = timed(model.step, batch)
         steps.append(seconds)
     return {
         "n": n,
@@ -123,7 +123,7 @@ def import_cost() -> dict[str, float]:
     ]
     program = str(Path(sys.executable).with_name("kmeander"))
     helps = [
-        timed(lambda: subprocess.run([program, "--help"], capture_output=True, check=True))[0]
+        timed(subprocess.run, [program, "--help"], capture_output=True, check=True)[0]
         for _ in range(5)
     ]
     return {
@@ -139,8 +139,9 @@ def model_bytes(model: FSKM) -> int:
         for array in (batch.points, batch.weights, batch.labels, batch.masses, batch.sums):
             if array is not None:
                 seen[id(array)] = array.nbytes
-    for held in (model.centroids, model.last_step and model.last_step.masses):
-        if held is not None:
+    step = model.last_step
+    for held in (model.centroids, step and step.masses, step and step.moved):
+        if isinstance(held, np.ndarray):
             seen[id(held)] = held.nbytes
     return sum(seen.values())
 

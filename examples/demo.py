@@ -37,7 +37,9 @@ def main(folder: Path) -> None:
     csv, steps_file, picture = folder / "stream.csv", folder / "steps.jsonl", folder / "demo.png"
     np.savetxt(csv, np.concatenate(stream), "%.6f", delimiter=",", header="x,y", comments="")
 
-    print(f"\n{N_BATCHES} batches of {BATCH_SIZE} points; the clusters jump at batches 20 and 40.\n")
+    print(
+        f"\n{N_BATCHES} batches of {BATCH_SIZE} points; the clusters jump at batches 20 and 40.\n"
+    )
     command = f"run {csv} --clusters {N_CLUSTERS} --half-life 1 --steps {steps_file}".split()
     print("$ kmeander", *command, flush=True)
     subprocess.run([str(Path(sys.executable).with_name("kmeander")), *command], check=True)
@@ -118,11 +120,15 @@ def draw(
         assert centroids is not None
         squared = ((stream[index][:, None] - centroids) ** 2).sum(axis=2)
         colours = [COLOURS[k] for k in squared.argmin(axis=1)]
-        axes.scatter(*stream[index].T, s=3, c=colours, alpha=0.5, linewidths=0)
-        axes.scatter(*others.T, s=45, c="0.3", marker="x", label="MiniBatchKMeans")
-        axes.scatter(*centroids.T, s=60, c=COLOURS, edgecolors="k", label="kmeander")
+        axes.scatter(
+            stream[index][:, 0], stream[index][:, 1], s=3, c=colours, alpha=0.5, linewidths=0
+        )
+        axes.scatter(others[:, 0], others[:, 1], s=45, c="0.3", marker="x", label="MiniBatchKMeans")
+        axes.scatter(
+            centroids[:, 0], centroids[:, 1], s=60, c=COLOURS, edgecolors="k", label="kmeander"
+        )
         axes.set(xlim=(-13, 13), ylim=(-13, 13), xticks=[], yticks=[], aspect="equal")
-        after = index - max((d for d in (0, *DRIFTS) if d <= index))
+        after = index - max(d for d in (0, *DRIFTS) if d <= index)
         axes.set_title(f"batch {index}" + (f"\n{after} after the drift" if after < 10 else ""))
     maps[0].legend(fontsize=7, loc="upper left", framealpha=0.9)
     figure.savefig(path, dpi=110)

@@ -14,20 +14,23 @@ from typing import Any
 
 import numpy as np
 
-Point = Sequence[float]
+# Lists, tuples or arrays of numbers alike.
+Point = Any
+Points = Any
+Weights = Any
 
 
 def squared_distance(x: Point, c: Point) -> float:
     return math.fsum((float(a) - float(b)) ** 2 for a, b in zip(x, c, strict=True))
 
 
-def nearest(x: Point, centroids: Sequence[Point]) -> int:
+def nearest(x: Point, centroids: Points) -> int:
     """Index of the nearest centroid; the lowest where several are."""
     distances = [squared_distance(x, c) for c in centroids]
     return distances.index(min(distances))
 
 
-def margin_of_nearest(x: Point, centroids: Sequence[Point]) -> float:
+def margin_of_nearest(x: Point, centroids: Points) -> float:
     """Relative gap between the nearest centroid and the nearest of those elsewhere."""
     best = nearest(x, centroids)
     least = squared_distance(x, centroids[best])
@@ -35,9 +38,7 @@ def margin_of_nearest(x: Point, centroids: Sequence[Point]) -> float:
     return min((1 - least / squared_distance(x, c) for c in others), default=math.inf)
 
 
-def kmeans_error(
-    points: Sequence[Point], centroids: Sequence[Point], weights: Sequence[float] | None = None
-) -> float:
+def kmeans_error(points: Points, centroids: Points, weights: Weights | None = None) -> float:
     """Equation (1)."""
     w = [1.0] * len(points) if weights is None else list(weights)
     total = math.fsum(
@@ -46,14 +47,12 @@ def kmeans_error(
     return total / math.fsum(w)
 
 
-def skm_error(batches: Sequence[Sequence[Point]], centroids: Sequence[Point]) -> float:
+def skm_error(batches: Sequence[Points], centroids: Points) -> float:
     """Definition 1, for the batches since the drift."""
     return kmeans_error([x for batch in batches for x in batch], centroids)
 
 
-def surrogate_error(
-    batches: Sequence[Sequence[Point]], rho: float, centroids: Sequence[Point]
-) -> float:
+def surrogate_error(batches: Sequence[Points], rho: float, centroids: Points) -> float:
     """Definition 2; the newest batch, of age 0, is last."""
     total = mass = 0.0
     for age, batch in enumerate(reversed(batches)):
@@ -63,9 +62,7 @@ def surrogate_error(
     return total / mass
 
 
-def kmeans_plusplus(
-    points: Sequence[Point], weights: Sequence[float], uniforms: Sequence[float]
-) -> list[int]:
+def kmeans_plusplus(points: Points, weights: Weights, uniforms: Weights) -> list[int]:
     """Rows drawn by inverting the cumulated shares; fewer where distinct points run out."""
     chosen: list[int] = []
     for uniform in uniforms:
@@ -98,9 +95,9 @@ class Fit:
 
 
 def lloyd(
-    points: Sequence[Point],
-    weights: Sequence[float],
-    centroids: Sequence[Point],
+    points: Points,
+    weights: Weights,
+    centroids: Points,
     max_iter: int = 300,
 ) -> Fit:
     """Weighted Lloyd until no label changes."""
@@ -146,14 +143,16 @@ def lloyd(
         if labels == before:
             converged = True
             break
-    masses = [math.fsum(w for w, a in zip(weights, labels, strict=True) if a == c) for c in range(k)]
+    masses = [
+        math.fsum(w for w, a in zip(weights, labels, strict=True) if a == c) for c in range(k)
+    ]
     return Fit(centres, labels, masses, error, n_iter, converged, errors, margin)
 
 
 def reseed(
-    points: Sequence[Point],
-    weights: Sequence[float],
-    centroids: Sequence[Point],
+    points: Points,
+    weights: Weights,
+    centroids: Points,
     labels: list[int],
 ) -> float:
     """Give each cluster without mass the point that costs most, changing `labels`.
@@ -181,9 +180,7 @@ def reseed(
             costs[i] = min(costs[i], weights[i] * squared_distance(x, points[dearest]))
 
 
-def kmeans(
-    points: Sequence[Point], weights: Sequence[float], uniforms: Sequence[float]
-) -> Fit:
+def kmeans(points: Points, weights: Weights, uniforms: Weights) -> Fit:
     """KM++ of the paper: seeding and Lloyd."""
     rows = kmeans_plusplus(points, weights, uniforms)
     return lloyd(points, weights, [points[i] for i in rows])
@@ -197,10 +194,10 @@ def merge_cost(mass: float, centroid: Point, other_mass: float, other: Point) ->
 
 
 def best_matching_cost(
-    previous: Sequence[Point],
-    previous_mass: Sequence[float],
-    current: Sequence[Point],
-    current_mass: Sequence[float],
+    previous: Points,
+    previous_mass: Weights,
+    current: Points,
+    current_mass: Weights,
 ) -> float:
     """Smallest sum of costs over all ways to give each current centroid a previous one."""
     return min(
@@ -240,7 +237,7 @@ class FSKM:
         self.centroids: list[list[float]] = []
         self.n_steps = 0
 
-    def step(self, points: Sequence[Point], weights: Sequence[float], elapsed: float) -> Any:
+    def step(self, points: Points, weights: Weights, elapsed: float) -> Any:
         uniforms = np.random.default_rng([self.seed, self.n_steps]).random(self.n_clusters)
         for batch in self.window:
             batch.age += elapsed
@@ -270,9 +267,7 @@ class FSKM:
         best = min(
             itertools.permutations(range(self.n_clusters)),
             key=lambda sigma: math.fsum(
-                merge_cost(
-                    masses[k], self.centroids[k], current.masses[j], current.centroids[j]
-                )
+                merge_cost(masses[k], self.centroids[k], current.masses[j], current.centroids[j])
                 for k, j in enumerate(sigma)
             ),
         )

@@ -139,7 +139,7 @@ CASES: list[tuple[str, Any, Any, type[Exception], str]] = [
 ]
 
 # Where scikit-learn, which knows frames and names, looks first, the words of the two doors differ.
-MODEL_CASES = [
+MODEL_CASES: list[tuple[str, Any, Any, type[Exception], str]] = [
     (
         "empty",
         np.empty((0, 2)),
@@ -211,7 +211,7 @@ MODEL_CASES = [
     ),
 ]
 
-ESTIMATOR_CASES = [
+ESTIMATOR_CASES: list[tuple[str, Any, Any, type[Exception], str]] = [
     (
         "empty",
         np.empty((0, 2)),
@@ -231,8 +231,8 @@ ESTIMATOR_CASES = [
         scipy.sparse.csr_array(GOOD),
         None,
         TypeError,
-        "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a "
-        "dense numpy array.",
+        "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to "
+        "a dense numpy array.",
     ),
 ]
 

@@ -35,7 +35,7 @@ def equal(one: Any, other: Any) -> bool:
 def test_a_state_comes_back_as_it_went(tmp_path: Path) -> None:
     checkpoint.write(tmp_path / "state", STATE)
     assert equal(checkpoint.read(tmp_path / "state"), STATE)
-    assert os.listdir(tmp_path) == ["state"]
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
 @given(position=st.integers(0, 10**6), bit=st.integers(0, 7))
@@ -60,9 +60,7 @@ def test_messages_say_what_is_wrong() -> None:
         b"PK\x03\x04 something else entirely": (
             "m.ckpt is not a kmeander checkpoint: it does not begin with 'KMEANDER'."
         ),
-        newer: (
-            "m.ckpt has format 7, this kmeander 0.1.0 reads 1. Install a newer kmeander."
-        ),
+        newer: ("m.ckpt has format 7, this kmeander 0.1.0 reads 1. Install a newer kmeander."),
         data[:-40]: (
             f"m.ckpt is damaged: its checksum does not match its contents ({len(data) - 40} "
             "bytes). Use an older copy."
@@ -93,7 +91,7 @@ def test_a_failed_write_leaves_the_old_file(
     with pytest.raises(OSError, match="No space left"):
         checkpoint.write(tmp_path / "state", {"a": 2})
     assert checkpoint.read(tmp_path / "state") == {"a": 1}
-    assert os.listdir(tmp_path) == ["state"]
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
 def test_what_cannot_be_stored_is_refused() -> None:

@@ -70,7 +70,7 @@ def test_forgetful_kmeans_is_fskm(init: str) -> None:
         assert estimator.cluster_centers_.tolist() == step.centroids.tolist()
         assert estimator.cluster_weights_.tolist() == step.masses.tolist()
         assert estimator.surrogate_error_ == step.surrogate_error
-        assert estimator.inertia_ == pytest.approx(step.mass * step.surrogate_error)  # type: ignore[operator]
+        assert estimator.inertia_ == pytest.approx(step.mass * step.surrogate_error)
         assert (estimator.n_iter_, estimator.n_steps_) == (step.n_iter, index + 1)
         assert estimator.labels_.tolist() == estimator.predict(points).tolist()
 
@@ -97,9 +97,10 @@ def test_fit_forgets_everything() -> None:
 
 def test_as_in_paper_is_plain_fskm() -> None:
     plain = ForgetfulKMeans.as_in_paper(5, rho=0.457, init="weighted", random_state=1)
-    assert plain.get_params() == ForgetfulKMeans(
-        5, rho=0.457, init="weighted", random_state=1
-    ).get_params()
+    assert (
+        plain.get_params()
+        == ForgetfulKMeans(5, rho=0.457, init="weighted", random_state=1).get_params()
+    )
 
 
 def test_score_and_transform_follow_from_the_centroids() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from kmeander import InputError, initialise
 from kmeander.arguments import generator_for
-from kmeander.initialise import INITIALISATIONS, Clusters
+from kmeander.initialise import INITIALISATIONS, Clusters, Start
 from kmeander.lloyd import LloydResult
 from tests import naive
 from tests.strategies import COARSE, FINE, tables
@@ -104,9 +106,7 @@ def test_weighted_is_kmeans_on_the_union_in_the_order_of_the_previous(
         for k, j in enumerate(matching.tolist())
         if j >= 0
     )
-    best = naive.best_matching_cost(
-        previous, previous_mass.tolist(), fit.centroids, fit.masses
-    )
+    best = naive.best_matching_cost(previous, previous_mass.tolist(), fit.centroids, fit.masses)
     assert cost == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
@@ -136,7 +136,7 @@ def found_on_batch(centroids: list[list[float]], masses: list[float]) -> LloydRe
     return LloydResult(np.array(centroids), labels, np.array(masses), 0.0, 4, True, 100, 120)
 
 
-def start(init: str, previous: list[list[float]], masses: list[float], found: LloydResult) -> object:
+def start(init: str, previous: list[list[float]], masses: list[float], found: LloydResult) -> Start:
     clusters = Clusters(np.array(previous), np.array(masses))
     return INITIALISATIONS[init](clusters, lambda: found, generator_for(0, 0))
 
@@ -145,7 +145,7 @@ def test_each_initialisation_starts_as_the_paper_says() -> None:
     previous, masses = [[0.0], [10.0]], [1.0, 1.0]
     found = found_on_batch([[14.0], [2.0]], [3.0, 1.0])
     starts = {init: start(init, previous, masses, found) for init in INITIALISATIONS}
-    centroids = {init: s.centroids.ravel().tolist() for init, s in starts.items()}  # type: ignore[attr-defined]
+    centroids = {init: s.centroids.ravel().tolist() for init, s in starts.items()}
     assert centroids["previous"] == [0.0, 10.0]
     assert centroids["current"] == [2.0, 14.0]  # in the order of the previous ones
     assert centroids["hungarian"] == [1.0, 13.0]
@@ -155,7 +155,7 @@ def test_each_initialisation_starts_as_the_paper_says() -> None:
 def test_current_fills_up_with_the_previous_centroids_left_over() -> None:
     found = found_on_batch([[12.0]], [3.0])
     filled = start("current", [[0.0], [10.0], [20.0]], [1.0, 1.0, 1.0], found)
-    assert filled.centroids.ravel().tolist() == [0.0, 12.0, 20.0]  # type: ignore[attr-defined]
+    assert filled.centroids.ravel().tolist() == [0.0, 12.0, 20.0]
 
 
 def test_distances_of_each_initialisation_are_counted() -> None:
@@ -165,7 +165,7 @@ def test_distances_of_each_initialisation_are_counted() -> None:
     counts = {}
     for init in INITIALISATIONS:
         begun = start(init, previous, masses, found)
-        counts[init] = (begun.n_distances, begun.n_distances_plain)  # type: ignore[attr-defined]
+        counts[init] = (begun.n_distances, begun.n_distances_plain)
     assert counts["previous"] == (0, 0)
     assert counts["current"] == counts["hungarian"] == (100 + 4, 120 + 4)
     merged = initialise._merge(
@@ -199,10 +199,8 @@ def test_distances_of_each_initialisation_are_counted() -> None:
         ),
     ],
 )
-def test_bad_arguments_are_explained(
-    arguments: tuple[object, object, object, object], message: str
-) -> None:
+def test_bad_arguments_are_explained(arguments: tuple[Any, Any, Any, Any], message: str) -> None:
     for function in (initialise.hungarian, initialise.weighted):
         with pytest.raises(InputError) as caught:
-            function(*arguments)  # type: ignore[operator]
+            function(*arguments)
         assert str(caught.value) == message

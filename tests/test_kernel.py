@@ -95,7 +95,7 @@ def test_float32_points_give_the_bits_of_their_float64_copies(rng: np.random.Gen
 def test_threads_do_not_change_a_single_bit(n_threads: int, dtype: type) -> None:
     """200,000 rows are 782 chunks, and enough work that every thread is started."""
     rng = np.random.default_rng(3)
-    points = rng.normal(size=(200_000, 6)).astype(dtype)
+    points: Points = rng.normal(size=(200_000, 6)).astype(dtype)
     weights = rng.random(200_000)
     start = points[:12].astype(np.float64)
     alone = weighted_lloyd(points, start, weights, max_iter=8, n_threads=1)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -65,10 +67,9 @@ def test_scaling_all_weights_changes_nothing(problem: Problem, power: int) -> No
 def test_the_error_never_rises_over_iterations(problem: Problem) -> None:
     points, weights, start = problem
     errors = [kmeans_error(points, start, weights)]
-    for n_updates in range(1, 8):
-        errors.append(weighted_lloyd(points, start, weights, max_iter=n_updates).error)
+    errors += [weighted_lloyd(points, start, weights, max_iter=n).error for n in range(1, 8)]
     rounding = 1e-12 * max(errors) + (1e-14 * np.abs(points).max()) ** 2
-    for before, after in zip(errors, errors[1:], strict=False):
+    for before, after in itertools.pairwise(errors):
         assert after <= before + rounding
 
 

@@ -161,9 +161,10 @@ def test_generators_are_drawn_from_once() -> None:
     one = FSKM(4, random_state=np.random.default_rng(9))
     other = FSKM(4, random_state=np.random.default_rng(9))
     assert one.seed == other.seed
-    assert FSKM(2, random_state=np.random.RandomState(3)).seed == FSKM(
-        2, random_state=np.random.RandomState(3)
-    ).seed
+    assert (
+        FSKM(2, random_state=np.random.RandomState(3)).seed
+        == FSKM(2, random_state=np.random.RandomState(3)).seed
+    )
     assert FSKM(2).seed != FSKM(2).seed
 
 
@@ -226,7 +227,7 @@ def test_a_batch_is_a_copy() -> None:
 
 
 @pytest.mark.parametrize("model_class", [FSKM, PSKM])
-def test_before_k_distinct_points_the_model_waits(model_class: type[StreamModel]) -> None:
+def test_before_k_distinct_points_the_model_waits(model_class: type[FSKM] | type[PSKM]) -> None:
     model = model_class(3, random_state=0)
     first = model.step(Batch(0, [[1.0], [1.0]]))
     assert first.waiting

@@ -63,9 +63,7 @@ def test_values_worked_out_by_hand() -> None:
     assert surrogate_error([old, new], centroids, 0.5) == (0.5 * 5 + 9) / (0.5 * 2 + 1)
 
 
-@given(
-    rho=st.floats(0.01, 0.99), n_batches=st.integers(1, 400), batch_size=st.integers(1, 10_000)
-)
+@given(rho=st.floats(0.01, 0.99), n_batches=st.integers(1, 400), batch_size=st.integers(1, 10_000))
 def test_the_bound_is_hoeffdings_for_the_theorems_weights(
     rho: float, n_batches: int, batch_size: int
 ) -> None:

@@ -1,0 +1,182 @@
+"""The package as a whole: promised names, import cost, README, and the wheel in an empty place."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import venv
+from pathlib import Path
+
+import pytest
+
+import kmeander
+
+ROOT = Path(__file__).parent.parent
+
+PROMISED = {
+    "ForgetfulKMeans": "(n_clusters=8, *, init='hungarian', rho=0.5, max_batches=None, "
+    "max_iter=300, tol=0.0, n_threads=None, random_state=None)",
+    "PrivilegedKMeans": "(n_clusters=8, *, max_iter=300, tol=0.0, n_threads=None, "
+    "random_state=None)",
+    "ForgetfulKMeans.fit": "(self, X, y=None, sample_weight=None)",
+    "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0)",
+    "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False)",
+    "ForgetfulKMeans.as_in_paper": "(n_clusters=8, **params)",
+    "ForgetfulKMeans.save": "(self, path)",
+    "load": "(path)",
+    "kmeans_error": "(X, centroids, sample_weight=None)",
+    "skm_error": "(batches, centroids)",
+    "surrogate_error": "(batches, centroids, rho)",
+    "theorem1_bound": "(rho, n_batches, batch_size, value_range, delta)",
+    "theorem1_gap": "(rho, n_batches, epsilon, error)",
+    "rho_for_drift": "(epsilon, stable_for, m=2.0, negligible=0.01)",
+    "rho_for_half_life": "(batches)",
+    "max_batches_for": "(rho, negligible=0.01)",
+    "weighted_lloyd": "(X, centroids, sample_weight=None, *, max_iter=300, tol=0.0, "
+    "n_threads=None)",
+    "kmeans_plusplus": "(X, n_clusters, sample_weight=None, *, random_state=None)",
+    "initialise.hungarian": "(previous, previous_mass, current, current_mass)",
+    "initialise.weighted": "(previous, previous_mass, current, current_mass, *, random_state=None)",
+    "FSKM.step": "(self, batch, *, previous=None, current=None)",
+    "FSKM.state": "(self)",
+    "PSKM.step": "(self, batch, *, previous=None, current=None)",
+    "Batch": "(index, points, weights=None, elapsed=1.0, concept=None)",
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_promised_names_have_their_signatures(name: str) -> None:
+    value = kmeander
+    for part in name.split("."):
+        value = getattr(value, part)
+    signature = inspect.signature(value)  # type: ignore[arg-type]
+    bare = signature.replace(
+        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    assert str(bare) == PROMISED[name]
+
+
+def test_every_public_name_is_there_and_others_are_not() -> None:
+    for name in kmeander.__all__:
+        assert getattr(kmeander, name) is not None
+    assert set(kmeander.__all__) < set(dir(kmeander))
+    with pytest.raises(AttributeError, match="module 'kmeander' has no attribute 'KMeans'"):
+        kmeander.KMeans  # noqa: B018
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = """
+        import sys, kmeander
+        heavy = {"sklearn", "scipy", "pyarrow", "matplotlib", "pandas", "rich", "typer"}
+        print(sorted(heavy & set(sys.modules)))
+        kmeander.FSKM(2, random_state=0).step(kmeander.Batch(0, [[0.0], [1.0]]))
+        print(sorted(heavy & set(sys.modules)))
+        """
+    assert python(code).stdout == "[]\n[]\n"
+
+
+def test_without_the_extra_the_command_line_names_it() -> None:
+    code = """
+        import sys
+        sys.modules["typer"] = None
+        import kmeander.cli
+        """
+    done = python(code)
+    assert done.returncode == 1
+    assert done.stderr == ("kmeander: the command line needs typer: pip install 'kmeander[cli]'\n")
+
+
+def readme_blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
+
+
+def test_the_python_of_the_readme_runs_and_prints_what_it_says() -> None:
+    blocks = readme_blocks("python")
+    assert blocks
+    for block in blocks:
+        done = python(block)
+        assert done.stderr == ""
+        shown = re.findall(r"^print\(.*\)  # (.*)$", block, re.M)
+        assert done.stdout.splitlines() == shown
+
+
+def test_the_shell_of_the_readme_names_real_commands_and_files() -> None:
+    commands = "\n".join(readme_blocks("sh"))
+    for target in re.findall(r"make (\w+)", commands):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M)
+    for image in re.findall(r"!\[.*?\]\((.*?)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / image).is_file()
+
+
+def test_the_demo_ends_in_a_summary_and_a_picture(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/demo.py", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    rows = {line[2:30].strip(): line[30:].split() for line in done.stdout.splitlines()}
+    ours, theirs = map(float, rows["41-59, after it"])
+    assert ours < theirs / 4
+    assert (tmp_path / "demo.png").stat().st_size > 50_000
+
+
+def test_the_wheel_works_in_an_empty_environment_without_extras(tmp_path: Path) -> None:
+    """Built as a user's pip would build it, used without anything but its own dependencies."""
+    wheels, empty = tmp_path / "wheels", tmp_path / "empty"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels),
+         "--config-settings", f"build-dir={tmp_path / 'build'}", str(ROOT)],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    (wheel,) = wheels.iterdir()
+    venv.create(empty, with_pip=True)
+    inside = str(empty / "bin" / "python")
+    subprocess.run(
+        [inside, "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt"),
+         str(wheel)],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    code = """
+        import importlib.util
+        from kmeander import ForgetfulKMeans
+        model = ForgetfulKMeans(2, random_state=0)
+        for hour in range(3):
+            model.partial_fit([[0.0 + hour], [1.0 + hour], [50.0], [51.0]])
+        print(sorted(model.cluster_centers_.ravel().round(2).tolist()))
+        print([bool(importlib.util.find_spec(name)) for name in ("typer", "pyarrow", "pytest")])
+        """
+    done = subprocess.run(
+        [inside, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["[1.93, 50.5]", "[False, False, False]"]
+    program = subprocess.run(
+        [str(empty / "bin" / "kmeander"), "--help"], capture_output=True, text=True, check=False
+    )
+    assert program.returncode == 1
+    assert program.stderr == (
+        "kmeander: the command line needs typer: pip install 'kmeander[cli]'\n"
+    )

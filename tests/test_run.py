@@ -1,0 +1,283 @@
+"""From a file to Steps: sources, the loop, sinks and the command line, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kmeander import FSKM, Batch, InputError, rho_for_half_life
+from kmeander.runner import run
+from kmeander.sinks import JsonLines, read_steps
+from kmeander.sources import FileSource
+from tests.conftest import drifting_stream
+
+PROGRAM = str(Path(sys.executable).with_name("kmeander"))
+
+
+def kmeander(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.fixture
+def stream() -> list[Any]:
+    return drifting_stream(5, n_points=40, n_features=2)
+
+
+@pytest.fixture
+def csv(stream: list[Any], tmp_path: Path) -> Path:
+    path = tmp_path / "readings.csv"
+    rows = np.concatenate(stream)[:-15]  # the last batch is not full
+    np.savetxt(path, rows, "%.17g", delimiter=",", header="temp,load", comments="")
+    return path
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None:
+    done = kmeander(
+        "run", str(csv), "--clusters", "4", "--batch-size", "40", "--half-life", "2", "--seed", "9"
+    )
+    assert done.returncode == 0
+    found = lines(done.stdout)
+    model = FSKM(4, rho=rho_for_half_life(2), random_state=9)
+    batches = [*stream[:-1], stream[-1][:-15]]
+    expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
+    facts = found[0].pop("run")
+    assert found == expected
+    assert facts["columns"] == ["temp", "load"]
+    assert facts["settings"]["n_clusters"] == 4
+    assert facts["settings"]["random_state"] == 9
+    assert facts["batch_size"] == 40
+    summary = done.stderr.splitlines()
+    assert summary[0].startswith(f"{csv}: 185 rows in 5 batches, learnt in ")
+    assert summary[1] == (
+        f"Surrogate error {expected[-1]['surrogate_error']:.6g}, newest batch "
+        f"{expected[-1]['batch_error']:.6g}; window of 5 batches, rho 0.7071."
+    )
+    assert summary[2].startswith("Shares of the clusters now: ")
+
+
+def test_csv_parquet_and_standard_input_give_the_same_bytes(csv: Path, tmp_path: Path) -> None:
+    rows = np.loadtxt(csv, delimiter=",", skiprows=1)
+    parquet = tmp_path / "readings.parquet"
+    table = pa.table({"temp": rows[:, 0], "load": rows[:, 1]})
+    pq.write_table(table, parquet, row_group_size=23)
+    common = ("--clusters", "3", "--batch-size", "40")
+    outputs = [
+        kmeander("run", str(csv), *common).stdout,
+        kmeander("run", str(parquet), *common).stdout,
+        kmeander("run", "-", *common, stdin=csv.read_text()).stdout,
+    ]
+    found = [lines(output) for output in outputs]
+    for output in found:
+        del output[0]["run"]["source"]
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 5
+
+
+def test_steps_go_to_the_file_that_is_named(csv: Path, tmp_path: Path) -> None:
+    steps = tmp_path / "steps.jsonl"
+    done = kmeander("run", str(csv), "--batch-size", "50", "--steps", str(steps))
+    assert done.stdout == ""
+    assert [step.index for step in read_steps(steps)] == [0, 1, 2, 3]
+    again = tmp_path / "again.jsonl"
+    kmeander("run", str(csv), "--batch-size", "50", "--threads", "2", "--steps", str(again))
+    one, other = lines(steps.read_text()), lines(again.read_text())
+    assert other[0]["run"]["settings"].pop("n_threads") == 2
+    one[0]["run"]["settings"].pop("n_threads")
+    assert one == other
+
+
+def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_text("id,a,b\n" + "".join(f"row{i},{i},{i % 3}\n" for i in range(30)))
+    done = kmeander("run", str(path), "--columns", "b,a", "--clusters", "2")
+    assert lines(done.stdout)[0]["run"]["columns"] == ["b", "a"]
+    refused = kmeander("run", str(path), "--clusters", "2")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"kmeander run: {path} row 1 (below the header): 'row0' is not a number in column 'id'. "
+        "Every value must be a finite number; choose the columns to cluster with --columns.\n"
+    )
+    missing = kmeander("run", str(path), "--columns", "a,c")
+    assert missing.stderr == (f"kmeander run: {path} has no column 'c'. It has 'id', 'a', 'b'.\n")
+
+
+HERE = "{{}} row {} (below the header):"
+RULE = "Every value must be a finite number; choose the columns to cluster with --columns."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n3,n/a\n", f"{HERE.format(2)} 'n/a' is not a number in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,\n", f"{HERE.format(2)} nothing in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,nan\n", f"{HERE.format(2)} nan in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,-inf\n", f"{HERE.format(2)} -inf in column 'b'. {RULE}"),
+        (
+            "a,b\n1,2026-01-01\n",
+            f"{HERE.format(1)} date32[day] datetime.date(2026, 1, 1) in column 'b'. {RULE}",
+        ),
+        (
+            "a,b\n1,2\n3,4,5\n",
+            "{} cannot be read as CSV: CSV parse error: Expected 2 columns, got 3: 3,4,5.",
+        ),
+        ("a,b\n", "{} has a header but no rows."),
+        ("", "{} cannot be read as CSV: Empty CSV file."),
+        ("a,a\n1,2\n", "{} has more than one column 'a'. Rename one of them."),
+    ],
+    ids=["text", "missing", "nan", "inf", "date", "ragged", "no rows", "empty", "twice"],
+)
+def test_bad_files_are_explained_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    done = kmeander("run", str(path), "--clusters", "1")
+    assert done.returncode == 1
+    assert done.stderr == f"kmeander run: {message.format(path)}\n"
+
+
+def test_text_far_down_a_file_is_found_too(tmp_path: Path) -> None:
+    """Beyond the block from which pyarrow infers that the column holds numbers."""
+    path = tmp_path / "long.csv"
+    path.write_text("a,b\n" + "1,2\n3,4\n" * 200_000 + "5,oops\n")
+    done = kmeander("run", str(path), "--clusters", "2", "--batch-size", "100000")
+    assert done.returncode == 1
+    assert done.stderr == f"kmeander run: {path}: 'oops' in column 'b' is not a number.\n"
+
+
+def test_files_that_cannot_be_opened_are_explained(tmp_path: Path) -> None:
+    missing = kmeander("run", str(tmp_path / "nowhere.csv"))
+    assert missing.returncode == 1
+    assert missing.stderr == (
+        f"kmeander run: {tmp_path}/nowhere.csv does not exist "
+        f"(looked for {tmp_path}/nowhere.csv).\n"
+    )
+    fake = tmp_path / "fake.parquet"
+    fake.write_text("not parquet")
+    refused = kmeander("run", str(fake))
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"kmeander run: {fake} cannot be read as Parquet: ")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_wrong_usage_exits_with_2(csv: Path) -> None:
+    for words in (["run"], ["run", str(csv), "--rho", ".5", "--half-life", "2"], ["walk"]):
+        assert kmeander(*words).returncode == 2
+    beyond = kmeander("run", str(csv), "--rho", "1.3")
+    assert beyond.returncode == 1
+    assert beyond.stderr.startswith("kmeander run: rho must lie in (0, 1], got 1.3. ")
+
+
+def test_a_stream_that_never_shows_k_points_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "constant.csv"
+    path.write_text("a\n" + "1\n" * 20)
+    done = kmeander("run", str(path), "--clusters", "2", "--batch-size", "10")
+    assert done.returncode == 0
+    assert [step["waiting"] for step in lines(done.stdout)] == [True, True]
+    assert done.stderr.splitlines()[1] == (
+        "The stream has not shown enough distinct points yet: nothing was learnt."
+    )
+
+
+def test_a_reader_that_leaves_early_is_no_traceback(csv: Path) -> None:
+    done = subprocess.run(
+        f"{PROGRAM} run {csv} --batch-size 5 --clusters 2 | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_terminal_gets_progress_and_no_json(csv: Path) -> None:
+    """Under a pseudo-terminal: a bar while it runs, the summary at the end, no Steps."""
+    import pty
+
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, "run", str(csv), "--clusters", "3"], stdout=child, stderr=child
+    )
+    os.close(child)
+    shown = b""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            piece = os.read(parent, 65536)
+        except OSError:  # how Linux tells that the other side has closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(parent)
+    assert process.wait(timeout=60) == 0
+    text = shown.decode()
+    assert "learning" in text
+    assert "Surrogate error" in text
+    assert '"surrogate_error"' not in text
+
+
+def test_help_is_quick_and_can_be_pasted() -> None:
+    done = kmeander("run", "--help")
+    assert done.returncode == 0
+    assert "kmeander run readings.csv --clusters 8 --half-life 5" in " ".join(done.stdout.split())
+
+
+def test_the_source_keeps_every_row_in_order(csv: Path) -> None:
+    rows = np.loadtxt(csv, delimiter=",", skiprows=1)
+    batches = list(FileSource(str(csv), batch_size=32))
+    assert [batch.n_points for batch in batches] == [32] * 5 + [25]
+    assert [batch.index for batch in batches] == list(range(6))
+    assert np.concatenate([batch.points for batch in batches]).tolist() == rows.tolist()
+
+
+def test_whole_numbers_and_float32_are_read_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "narrow.parquet"
+    pq.write_table(pa.table({"a": np.arange(6, dtype=np.float32), "b": [1.5] * 6}), path)
+    assert next(iter(FileSource(str(path), 6))).points.dtype == np.float64
+    assert next(iter(FileSource(str(path), 6, ["a"]))).points.dtype == np.float32
+    pq.write_table(pa.table({"a": np.arange(6)}), path)
+    assert next(iter(FileSource(str(path), 6))).points.dtype == np.float64
+
+
+def test_the_loop_counts_and_hands_on(stream: list[Any]) -> None:
+    seen: list[int] = []
+    batches = [Batch(index, points) for index, points in enumerate(stream)]
+    model = FSKM(4, random_state=0)
+    summary = run(batches, model, [lambda step: seen.append(step.index)])
+    assert seen == [0, 1, 2, 3, 4]
+    assert (summary.n_batches, summary.n_points) == (5, 200)
+    assert summary.last == model.last_step
+
+
+def test_step_files_that_are_damaged_name_the_line(tmp_path: Path, stream: list[Any]) -> None:
+    path = tmp_path / "steps.jsonl"
+    with path.open("w") as file:
+        run([Batch(0, stream[0])], FSKM(4, random_state=0), [JsonLines(file, {}).write])
+    whole = path.read_text()
+    path.write_text(whole + whole[:40])
+    with pytest.raises(InputError) as caught:
+        list(read_steps(path))
+    assert str(caught.value).startswith(f"{path} line 2 is not a Step: ")
+    path.write_text('{"index": 3}\n')
+    with pytest.raises(InputError) as caught:
+        list(read_steps(path))
+    assert str(caught.value) == (
+        f"{path} line 1 is not a Step: not a Step: 'n_points', 'waiting', 'rho', 'n_batches', "
+        "'mass' missing among the keys ['index']."
+    )
