@@ -91,6 +91,13 @@ def seed_from(random_state: RandomState) -> int:
     )
 
 
+def truth(name: str, value: Any) -> bool:
+    """Return `value` if it is a bool."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise InputError(f"{name} must be True or False, got {value!r}.")
+
+
 def generator_for(seed: int, index: int) -> np.random.Generator:
     """Return the generator of batch `index`: it depends on nothing that happened before.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,10 +36,12 @@ def frozen_copy(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return frozen(np.array(array, order="C", copy=True))
 
 
-def checked_points(values: ArrayLike, name: str = "X") -> Points:
+def checked_points(
+    values: ArrayLike, name: str = "X", columns: Sequence[str] | None = None
+) -> Points:
     """Return `values` as a two-dimensional array of finite float32 or float64, in C order.
 
-    Not copied where it already is one.
+    Not copied where it already is one. Messages name `columns` where they are given.
 
     Examples
     --------
@@ -49,7 +52,7 @@ def checked_points(values: ArrayLike, name: str = "X") -> Points:
     kmeander.exceptions.InputError: X holds NaN at row 0, column 1. Every value must be finite; \
 drop or fill such rows first.
     """
-    array = _as_floats(_as_array(values, name), name)
+    array = _as_floats(_as_array(values, name), name, columns)
     if array.ndim != 2:
         raise InputError(
             f"{name} must have two dimensions, rows and columns, got shape {array.shape}. "
@@ -67,8 +70,8 @@ drop or fill such rows first.
     array = np.ascontiguousarray(array)
     position = _kernel.first_beyond(array, LARGEST_VALUE)
     if position >= 0:
-        row, column = divmod(position, array.shape[1])
-        raise InputError(_bad_value(name, row, column, array[row, column]))
+        cell = divmod(position, array.shape[1])
+        raise InputError(_bad_value(name, _place(cell, columns), array[cell]))
     return array
 
 
@@ -88,11 +91,12 @@ def checked_weights(values: ArrayLike | None, n_points: int) -> Weights | None:
     if values is None:
         return None
     name = "sample_weight"
-    array = _as_floats(_as_array(values, name), name).astype(np.float64, copy=False)
-    if array.shape != (n_points,):
+    given = _as_array(values, name)
+    if given.shape != (n_points,):
         raise InputError(
-            f"{name} must hold one weight per row, shape ({n_points},), got shape {array.shape}."
+            f"{name} must hold one weight per row, shape ({n_points},), got shape {given.shape}."
         )
+    array = _as_floats(given, name).astype(np.float64, copy=False)
     within = (array >= SMALLEST_WEIGHT) & (array <= LARGEST_WEIGHT)
     outside = np.flatnonzero(~((array == 0) | within))
     if outside.size:
@@ -108,6 +112,22 @@ def checked_weights(values: ArrayLike | None, n_points: int) -> Weights | None:
             "skip batches that do not count."
         )
     return None if (array == 1).all() else frozen_copy(array)
+
+
+def checked_masses(values: ArrayLike, n_clusters: int, name: str) -> Masses:
+    """Return `values` as the masses of `n_clusters` clusters, some of which may be 0."""
+    given = _as_array(values, name)
+    if given.shape != (n_clusters,):
+        raise InputError(
+            f"{name} must hold one mass per centroid, shape ({n_clusters},), "
+            f"got shape {given.shape}."
+        )
+    masses: Masses = _as_floats(given, name).astype(np.float64, copy=False)
+    if not ((masses >= 0) & (masses <= LARGEST_WEIGHT)).all():
+        raise InputError(
+            f"{name} must lie between 0 and {LARGEST_WEIGHT:g}, got {masses.tolist()}."
+        )
+    return masses
 
 
 def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -132,7 +152,9 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
         ) from error
 
 
-def _as_floats(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _as_floats(
+    array: NDArray[Any], name: str, columns: Sequence[str] | None = None
+) -> NDArray[Any]:
     kind = array.dtype.kind
     if kind == "f":
         # np.asarray also turns the other byte order into this machine's.
@@ -140,7 +162,7 @@ def _as_floats(array: NDArray[Any], name: str) -> NDArray[Any]:
     if kind in "biu":
         return array.astype(np.float64)
     if kind in "OUS":
-        return _text_as_floats(array, name)
+        return _text_as_floats(array, name, columns)
     if kind == "c":
         raise InputError(f"Complex data not supported: {name} has dtype {array.dtype}.")
     raise InputError(
@@ -149,7 +171,9 @@ def _as_floats(array: NDArray[Any], name: str) -> NDArray[Any]:
     )
 
 
-def _text_as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _text_as_floats(
+    array: NDArray[Any], name: str, columns: Sequence[str] | None
+) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -160,28 +184,31 @@ def _text_as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
             except (TypeError, ValueError) as why:
                 kind = InputTypeError if isinstance(why, TypeError) else InputError
                 raise kind(
-                    f"{name} holds {value!r} at {_place(cell)}, which is not a number ({why}). "
+                    f"{name} holds {value!r} at {_place(cell, columns)}, which is not a number ({why}). "
                     "Encode such columns as numbers or leave them out."
                 ) from error
         raise InputError(f"{name} cannot be read as numbers ({error}).") from error
 
 
-def _place(cell: tuple[int, ...]) -> str:
-    words = ("row", "column")
-    return ", ".join(f"{word} {at}" for word, at in zip(words, cell, strict=False))
+def _place(cell: tuple[int, ...], columns: Sequence[str] | None) -> str:
+    if len(cell) == 1:
+        return f"row {cell[0]}"
+    column = str(cell[1]) if columns is None else repr(str(columns[cell[1]]))
+    return f"row {cell[0]}, column {column}"
 
 
-def _bad_value(name: str, row: int, column: int, value: np.floating[Any]) -> str:
-    place = f"{name} holds {{}} at row {row}, column {column}."
+def _bad_value(name: str, place: str, value: np.floating[Any]) -> str:
     if np.isfinite(value):
         return (
-            place.format(f"{value:g}")
-            + f" Values must lie within ±{LARGEST_VALUE:g}, so that their squares can be added; "
-            "rescale the column."
+            f"{name} holds {value:g} at {place}. Values must lie within ±{LARGEST_VALUE:g}, so that "
+            "their squares can be added; rescale the column."
         )
     if np.isnan(value):
-        return place.format("NaN") + " Every value must be finite; drop or fill such rows first."
+        return (
+            f"{name} holds NaN at {place}. Every value must be finite; drop or fill such rows "
+            "first."
+        )
     return (
-        place.format("infinity" if value > 0 else "-infinity")
-        + " Every value must be finite; drop or clip such rows first."
+        f"{name} holds {'' if value > 0 else '-'}infinity at {place}. Every value must be finite; "
+        "drop or clip such rows first."
     )

@@ -47,7 +47,7 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
             f"{name} is not a kmeander checkpoint: it does not begin with {MAGIC.decode()!r}."
         )
     _, number, header_size = _PREFIX.unpack_from(data)
-    if number != FORMAT:
+    if number > FORMAT:
         from kmeander import __version__
 
         raise CheckpointError(
@@ -55,7 +55,7 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
             "Install a newer kmeander."
         )
     body, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
-    if hashlib.sha256(body).digest() != digest:
+    if hashlib.sha256(body).digest() != digest or number != FORMAT:
         raise CheckpointError(
             f"{name} is damaged: its checksum does not match its contents ({len(data)} bytes). "
             "Use an older copy."
@@ -76,6 +76,8 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """Write `state` to `path`: aside first, then renamed, so that no half file is ever there."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
     data = to_bytes(state)
     aside = target.with_name(f".{target.name}.{os.getpid()}.aside")
     try:
@@ -113,6 +115,8 @@ def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
             raise CheckpointError(f"an array of type {value.dtype} cannot be stored.")
         arrays.append(little)
         return {_ARRAY: len(arrays) - 1}
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, dict):
         return {key: _without_arrays(item, arrays) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kmeander.arguments import generator_for, seed_from
-from kmeander.arrays import Centroids, Masses, checked_centroids, checked_points
+from kmeander.arrays import (
+    Centroids,
+    Masses,
+    checked_centroids,
+    checked_masses,
+    checked_points,
+)
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, LloydResult, kmeans
 
@@ -162,8 +168,10 @@ def _start(centroids: Centroids, matching: Matching, *runs: LloydResult) -> Star
 def _merge(previous: Clusters, current: Clusters, rng: np.random.Generator) -> LloydResult:
     centroids = np.concatenate([previous.centroids, current.centroids])
     masses = np.concatenate([previous.masses, current.masses])
-    # A centroid without mass is no point of the weighted problem.
+    # A centroid without mass is no point of the weighted problem, unless there are no others.
     heavy = masses > 0
+    if not heavy.any():
+        heavy, masses = ~heavy, np.ones_like(masses)
     return kmeans(
         centroids[heavy], masses[heavy], len(previous.centroids), rng, Limits(n_threads=1)
     )
@@ -227,18 +235,6 @@ def _checked_pair(
             "There cannot be more new clusters than there are ids to continue."
         )
     return (
-        Clusters(before, _checked_masses("previous_mass", previous_mass, len(before))),
-        Clusters(newest, _checked_masses("current_mass", current_mass, len(newest))),
+        Clusters(before, checked_masses(previous_mass, len(before), "previous_mass")),
+        Clusters(newest, checked_masses(current_mass, len(newest), "current_mass")),
     )
-
-
-def _checked_masses(name: str, values: ArrayLike, n_clusters: int) -> Masses:
-    masses = np.asarray(values, dtype=np.float64)
-    if masses.shape != (n_clusters,):
-        raise InputError(
-            f"{name} must hold one mass per centroid, shape ({n_clusters},), "
-            f"got shape {masses.shape}."
-        )
-    if not (np.isfinite(masses) & (masses >= 0)).all():
-        raise InputError(f"{name} must be finite and not negative, got {masses.tolist()}.")
-    return masses

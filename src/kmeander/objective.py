@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -159,9 +159,11 @@ def _checked_theorem1(rho: float, n_batches: int) -> tuple[float, int]:
 def _checked_batches(
     batches: Sequence[ArrayLike], centroids: ArrayLike
 ) -> tuple[list[Points], Centroids]:
+    if not isinstance(batches, Iterable) or len(batches) == 0:
+        raise InputError(
+            f"batches must be a sequence of at least one batch, got {batches!r}."
+        )
     points = [checked_points(batch, f"batches[{i}]") for i, batch in enumerate(batches)]
-    if not points:
-        raise InputError("batches is empty. At least one batch is needed for an error.")
     start = np.asarray(checked_centroids(centroids, points[0].shape[1]))
     for i, batch in enumerate(points):
         if batch.shape[1] != start.shape[1]:

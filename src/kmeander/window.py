@@ -49,7 +49,10 @@ def rho_for_drift(
             f"epsilon must exceed negligible={negligible:g}, got {epsilon!r}. A smaller drift "
             "needs no forgetting: use rho close to 1."
         )
-    return float((negligible / epsilon) ** (m / stable_for))
+    return _between_zero_and_one(
+        (negligible / epsilon) ** (m / stable_for),
+        f"epsilon={epsilon:g}, stable_for={stable_for:g} and m={m:g}",
+    )
 
 
 def rho_for_half_life(batches: float) -> float:
@@ -60,7 +63,8 @@ def rho_for_half_life(batches: float) -> float:
     >>> rho_for_half_life(1)
     0.5
     """
-    return float(0.5 ** (1.0 / positive_number("batches", batches)))
+    positive_number("batches", batches)
+    return _between_zero_and_one(0.5 ** (1.0 / batches), f"batches={batches:g}")
 
 
 def max_batches_for(rho: float, negligible: float = 0.01) -> int:
@@ -80,6 +84,15 @@ def max_batches_for(rho: float, negligible: float = 0.01) -> int:
             "batch is let go."
         )
     return max(1, math.ceil(math.log(negligible) / math.log(rho) * (1 - _ROUNDING)))
+
+
+def _between_zero_and_one(rho: float, arguments: str) -> float:
+    if 0 < rho < 1:
+        return float(rho)
+    raise InputError(
+        f"{arguments} would need a rho of {rho:g}. No rho strictly between 0 and 1 forgets "
+        f"{'so fast' if rho == 0 else 'so slowly'}."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +177,8 @@ class Window:
         kept = [
             replace(batch, age=batch.age + elapsed)
             for batch in self.batches
-            if batch.age + elapsed < oldest_age
+            # Seventy times 0.1 add up to a little less than 7.
+            if batch.age + elapsed < oldest_age * (1 - _ROUNDING)
         ]
         if max_batches is not None:
             kept = kept[max(0, len(kept) - (max_batches - 1)) :]
