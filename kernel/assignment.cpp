@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace kmeander {
 
 PackedCentroids::PackedCentroids(std::size_t k, std::size_t d)
-    : k_(k),
-      d_(d),
-      lanes_(instruction_set().lanes),
-      n_blocks_((k + lanes_ - 1) / lanes_),
-      blocks_(n_blocks_ * lanes_ * d, std::numeric_limits<double>::infinity()) {}
+    : k_(k), d_(d), lanes_(instruction_set().lanes), all_((k + lanes_ - 1) / lanes_) {
+    blocks_.assign(all_.size() * lanes_ * d, std::numeric_limits<double>::infinity());
+    std::iota(all_.begin(), all_.end(), 0U);
+}
 
 void PackedCentroids::pack(const double *centroids) {
     for (std::size_t c = 0; c < k_; ++c) {
@@ -20,13 +20,12 @@ void PackedCentroids::pack(const double *centroids) {
     }
 }
 
-void copy_row(const Rows &rows, std::size_t i, double *point) {
+const double *group_of(const Rows &rows, std::size_t begin, std::size_t end, double *scratch) {
     const std::size_t d = rows.columns;
-    if (rows.is_float32) {
-        std::copy_n(static_cast<const float *>(rows.data) + i * d, d, point);
-    } else {
-        std::copy_n(static_cast<const double *>(rows.data) + i * d, d, point);
-    }
+    if (!rows.is_float32) return static_cast<const double *>(rows.data) + begin * d;
+    for (std::size_t i = begin; i < end; ++i)
+        instruction_set().widen(rows, i, scratch + (i - begin) * d);
+    return scratch;
 }
 
 void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
@@ -36,12 +35,14 @@ void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size
     packed.pack(centroids);
     Team team(worth_starting(n_threads, 1.0 * rows.count * k * d));
     Scratch scratch(team.size(), d);
-    const InstructionSet &set = instruction_set();
-    team.run(n_chunks(rows.count), [&](std::size_t chunk, std::size_t worker) {
-        const std::size_t begin = chunk * kChunkRows;
-        const std::size_t end = std::min(begin + kChunkRows, rows.count);
-        set.nearest(rows, begin, end, packed.blocks(), packed.n_blocks(), scratch.of(worker),
-                    labels + begin, squared + begin);
+    const std::size_t n_groups = (rows.count + kGroupRows - 1) / kGroupRows;
+    team.run(n_groups, [&](std::size_t group, std::size_t worker) {
+        const std::size_t begin = group * kGroupRows;
+        const std::size_t end = std::min(begin + kGroupRows, rows.count);
+        double second[kGroupRows];
+        instruction_set().nearest(group_of(rows, begin, end, scratch.of(worker)), end - begin, d,
+                                  packed.blocks(), packed.all(), packed.n_blocks(),
+                                  labels + begin, squared + begin, second);
     });
 }
 

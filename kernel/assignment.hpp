@@ -10,7 +10,7 @@
 
 namespace kmeander {
 
-// Rows handled as one item. Fixed: sums are kept per chunk and added in chunk order, so the
+// Rows handled as one item. Fixed: what is summed per chunk is added in chunk order, so the
 // last bits, and some batches later the labels, do not depend on the number of threads.
 constexpr std::size_t kChunkRows = 256;
 
@@ -22,15 +22,24 @@ class PackedCentroids {
 public:
     PackedCentroids(std::size_t k, std::size_t d);
     void pack(const double *centroids);
+
     const double *blocks() const { return blocks_.data(); }
-    std::size_t n_blocks() const { return n_blocks_; }
+    std::size_t lanes() const { return lanes_; }
+    std::size_t n_blocks() const { return all_.size(); }
+    const std::uint32_t *all() const { return all_.data(); }
+    std::size_t block_of(std::size_t centroid) const { return centroid / lanes_; }
+    // Centroids in a block: fewer in the last.
+    std::size_t size_of(std::size_t block) const {
+        return block + 1 < all_.size() ? lanes_ : k_ - block * lanes_;
+    }
 
 private:
-    std::size_t k_, d_, lanes_, n_blocks_;
+    std::size_t k_, d_, lanes_;
+    std::vector<std::uint32_t> all_;
     std::vector<double> blocks_;
 };
 
-// Room for the rows each worker widens.
+// Room for a group of points as doubles, one per worker.
 class Scratch {
 public:
     Scratch(std::size_t n_workers, std::size_t d)
@@ -42,8 +51,8 @@ private:
     std::vector<double> room_;
 };
 
-// Row i, as doubles.
-void copy_row(const Rows &rows, std::size_t i, double *point);
+// Rows [begin, end), at most kGroupRows, as doubles: in place where they already are.
+const double *group_of(const Rows &rows, std::size_t begin, std::size_t end, double *scratch);
 
 // Labels and squared distances of all rows.
 void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,

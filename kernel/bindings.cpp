@@ -9,6 +9,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -81,28 +82,45 @@ std::tuple<std::size_t, std::int64_t> seed(const Points &points, std::optional<W
 
 std::tuple<std::int64_t, std::int64_t, bool> lloyd(
     const std::vector<Points> &points, const std::vector<std::optional<Weights>> &weights,
-    const Weights &decay, std::vector<Out1<std::int32_t>> labels, std::vector<Out1<double>> masses,
-    std::vector<Out2> sums, const std::vector<bool> &summed, Out2 centroids,
-    Out1<double> first_errors, Out1<double> last_errors, Out1<std::uint8_t> reseeded,
-    std::size_t max_iter, double shift, std::size_t n_threads) {
+    const Weights &decay, std::vector<Out1<std::int32_t>> labels, std::vector<Out1<float>> upper,
+    std::vector<Out1<float>> lower, const std::vector<std::optional<Centroids>> &snapshots,
+    std::vector<Out1<double>> masses, std::vector<Out2> sums, std::vector<Out1<double>> scatter,
+    const std::vector<bool> &summed, Out2 centroids, Out1<double> first_errors,
+    Out1<double> last_errors, Out1<std::uint8_t> reseeded, std::size_t max_iter, double shift,
+    std::size_t n_threads) {
     const std::size_t n_batches = points.size();
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(n_batches > 0 && k > 0, "no batches or no centroids");
-    need(weights.size() == n_batches && labels.size() == n_batches && masses.size() == n_batches &&
-             sums.size() == n_batches && summed.size() == n_batches &&
-             decay.shape(0) == n_batches && first_errors.shape(0) == n_batches &&
-             last_errors.shape(0) == n_batches,
-         "one entry per batch is needed");
+    for (const std::size_t length :
+         {weights.size(), labels.size(), upper.size(), lower.size(), snapshots.size(), masses.size(),
+          sums.size(), scatter.size(), summed.size(), decay.shape(0), first_errors.shape(0),
+          last_errors.shape(0)})
+        need(length == n_batches, "one entry per batch is needed");
     need(reseeded.shape(0) == k, "reseeded needs one entry per cluster");
     std::vector<kmeander::Batch> batches;
     for (std::size_t b = 0; b < n_batches; ++b) {
         const kmeander::Rows rows = rows_of(points[b]);
         need_rows(rows, d);
-        need(labels[b].shape(0) == rows.count, "labels and points differ in length");
-        need(masses[b].shape(0) == k && sums[b].shape(0) == k && sums[b].shape(1) == d,
-             "masses or sums do not fit the centroids");
+        need(labels[b].shape(0) == rows.count && upper[b].shape(0) == rows.count &&
+                 lower[b].shape(0) == rows.count,
+             "labels or bounds and points differ in length");
+        need(masses[b].shape(0) == k && scatter[b].shape(0) == k && sums[b].shape(0) == k &&
+                 sums[b].shape(1) == d,
+             "masses, sums or scatter do not fit the centroids");
+        const auto &snapshot = snapshots[b];
+        need(!snapshot || (snapshot->shape(0) == k && snapshot->shape(1) == d),
+             "a snapshot does not fit the centroids");
+        // A label outside the clusters would be followed out of the arrays.
+        need(!(snapshot || summed[b]) || std::all_of(labels[b].data(), labels[b].data() + rows.count,
+                                                     [k](std::int32_t label) {
+                                                         return label >= 0 &&
+                                                                static_cast<std::size_t>(label) < k;
+                                                     }),
+             "bounds or sums without labels");
         batches.push_back({rows, data_or_null(weights[b], rows.count), decay.data()[b],
-                           labels[b].data(), masses[b].data(), sums[b].data(), summed[b]});
+                           labels[b].data(), upper[b].data(), lower[b].data(),
+                           snapshot ? snapshot->data() : nullptr, masses[b].data(), sums[b].data(),
+                           scatter[b].data(), summed[b]});
     }
     const nb::gil_scoped_release release;
     const kmeander::LloydReport report =
@@ -129,7 +147,8 @@ NB_MODULE(_kernel, module) {
     module.def("seed", &seed, "points"_a, "weights"_a.none(), "uniforms"_a, "chosen"_a.noconvert(),
                "n_threads"_a);
     module.def("lloyd", &lloyd, "points"_a, "weights"_a, "decay"_a, "labels"_a.noconvert(),
-               "masses"_a.noconvert(), "sums"_a.noconvert(), "summed"_a, "centroids"_a.noconvert(),
+               "upper"_a.noconvert(), "lower"_a.noconvert(), "snapshots"_a, "masses"_a.noconvert(),
+               "sums"_a.noconvert(), "scatter"_a.noconvert(), "summed"_a, "centroids"_a.noconvert(),
                "first_errors"_a.noconvert(), "last_errors"_a.noconvert(), "reseeded"_a.noconvert(),
                "max_iter"_a, "shift"_a, "n_threads"_a);
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);

@@ -22,21 +22,40 @@ const T *row(const Rows &rows, std::size_t i) {
     return static_cast<const T *>(rows.data) + i * rows.columns;
 }
 
-const double *widened(const double *values, std::size_t, double *) { return values; }
+// Lane l becomes lane l ^ 1, l ^ 2 and l ^ 4: so many steps as it takes to meet every other lane.
+#if KMEANDER_LANES == 2
+#define KMEANDER_EXCHANGES(step, v) step(v, 1, 0)
+#elif KMEANDER_LANES == 4
+#define KMEANDER_EXCHANGES(step, v) step(v, 1, 0, 3, 2) step(v, 2, 3, 0, 1)
+#elif KMEANDER_LANES == 8
+#define KMEANDER_EXCHANGES(step, v) \
+    step(v, 1, 0, 3, 2, 5, 4, 7, 6) step(v, 2, 3, 0, 1, 6, 7, 4, 5) step(v, 4, 5, 6, 7, 0, 1, 2, 3)
+#endif
 
-const double *widened(const float *values, std::size_t count, double *scratch) {
-    for (std::size_t i = 0; i < count; ++i) scratch[i] = values[i];
-    return scratch;
+inline Vec least(Vec a, Vec b) { return a < b ? a : b; }
+
+// The least of all lanes, in every lane.
+inline Vec least_lane(Vec v) {
+#define KMEANDER_STEP(v, ...) v = least(v, __builtin_shufflevector(v, v, __VA_ARGS__));
+    KMEANDER_EXCHANGES(KMEANDER_STEP, v)
+#undef KMEANDER_STEP
+    return v;
 }
 
-// Points x (P of them) against B blocks of centroids: P * B sums stay in registers.
+// Running minima of one point, a lane for each position in a block. Indices are kept as doubles,
+// in which they are exact and take part in the same vector operations.
+struct Running {
+    Vec best, second, where;
+};
+
+// P points against B blocks of centroids: P * B sums stay in registers.
 template <int P, int B>
-inline void tile(const double *x, std::size_t d, const double *blocks, Index first, Vec *best,
-                 Index *where) {
+inline void tile(const double *x, std::size_t d, const double *const *blocks, const Vec *first,
+                 Running *running) {
     Vec sums[P][B] = {};
     for (std::size_t j = 0; j < d; ++j) {
         Vec centroids[B];
-        for (int b = 0; b < B; ++b) centroids[b] = load(blocks + (b * d + j) * kLanes);
+        for (int b = 0; b < B; ++b) centroids[b] = load(blocks[b] + j * kLanes);
         for (int p = 0; p < P; ++p) {
             const double value = x[p * d + j];
             for (int b = 0; b < B; ++b) {
@@ -47,58 +66,57 @@ inline void tile(const double *x, std::size_t d, const double *blocks, Index fir
     }
     for (int p = 0; p < P; ++p) {
         for (int b = 0; b < B; ++b) {
-            const Index closer = sums[p][b] < best[p];
-            best[p] = closer ? sums[p][b] : best[p];
-            where[p] = closer ? first + b * kLanes : where[p];
+            Running &r = running[p];
+            const Index closer = sums[p][b] < r.best;
+            r.second = least(r.second, closer ? r.best : sums[p][b]);
+            r.best = closer ? sums[p][b] : r.best;
+            r.where = closer ? first[b] : r.where;
         }
     }
 }
 
 template <int P, int B>
-inline void sweep(const double *x, std::size_t count, std::size_t d, const double *blocks,
-                  Index first, Vec *best, Index *where) {
+inline void sweep(const double *x, std::size_t count, std::size_t d, const double *const *blocks,
+                  const Vec *first, Running *running) {
     std::size_t i = 0;
-    for (; i + P <= count; i += P) tile<P, B>(x + i * d, d, blocks, first, best + i, where + i);
-    for (; i < count; ++i) tile<1, B>(x + i * d, d, blocks, first, best + i, where + i);
+    for (; i + P <= count; i += P) tile<P, B>(x + i * d, d, blocks, first, running + i);
+    if (P > 2)
+        for (; i + 2 <= count; i += 2) tile<2, B>(x + i * d, d, blocks, first, running + i);
+    for (; i < count; ++i) tile<1, B>(x + i * d, d, blocks, first, running + i);
 }
 
-template <class T>
-void nearest_of(const Rows &rows, std::size_t begin, std::size_t end, const double *blocks,
-                std::size_t n_blocks, double *scratch, std::int32_t *labels, double *squared) {
-    const std::size_t d = rows.columns;
+void nearest(const double *x, std::size_t count, std::size_t d, const double *blocks,
+             const std::uint32_t *chosen, std::size_t n_chosen, std::int32_t *labels,
+             double *squared, double *second) {
     const double infinity = __builtin_inf();
-    Index lane_index = {};
+    Vec lane_index = {};
     for (int l = 0; l < kLanes; ++l) lane_index[l] = l;
-    for (std::size_t start = begin; start < end; start += kGroupRows) {
-        const std::size_t count = end - start < kGroupRows ? end - start : kGroupRows;
-        const double *x = widened(row<T>(rows, start), count * d, scratch);
-        Vec best[kGroupRows];
-        Index where[kGroupRows];
-        for (std::size_t i = 0; i < count; ++i) {
-            best[i] = infinity - Vec{};
-            where[i] = lane_index;
-        }
-        std::size_t b = 0;
-        for (; b + 2 <= n_blocks; b += 2) {
-            const Index first = lane_index + static_cast<std::int64_t>(b) * kLanes;
-            sweep<4, 2>(x, count, d, blocks + b * d * kLanes, first, best, where);
-        }
-        if (b < n_blocks) {
-            const Index first = lane_index + static_cast<std::int64_t>(b) * kLanes;
-            sweep<8, 1>(x, count, d, blocks + b * d * kLanes, first, best, where);
-        }
-        for (std::size_t i = 0; i < count; ++i) {
-            double distance = best[i][0];
-            std::int64_t label = where[i][0];
-            for (int l = 1; l < kLanes; ++l) {
-                if (best[i][l] < distance || (best[i][l] == distance && where[i][l] < label)) {
-                    distance = best[i][l];
-                    label = where[i][l];
-                }
-            }
-            labels[start - begin + i] = static_cast<std::int32_t>(label);
-            squared[start - begin + i] = distance;
-        }
+    Running running[kGroupRows];
+    const Vec far = infinity - Vec{};
+    for (std::size_t i = 0; i < count; ++i) running[i] = {far, far, lane_index};
+    std::size_t c = 0;
+    for (; c + 2 <= n_chosen; c += 2) {
+        const double *const pair[2] = {blocks + chosen[c] * d * kLanes,
+                                       blocks + chosen[c + 1] * d * kLanes};
+        const Vec first[2] = {lane_index + static_cast<double>(chosen[c] * kLanes),
+                              lane_index + static_cast<double>(chosen[c + 1] * kLanes)};
+        sweep<4, 2>(x, count, d, pair, first, running);
+    }
+    if (c < n_chosen) {
+        const double *const last = blocks + chosen[c] * d * kLanes;
+        const Vec first = lane_index + static_cast<double>(chosen[c] * kLanes);
+        sweep<8, 1>(x, count, d, &last, &first, running);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        const Running &r = running[i];
+        const Vec distance = least_lane(r.best);
+        // Of the lanes that tie, the lowest index wins; the others are its seconds.
+        const Vec label = least_lane(r.best == distance ? r.where : far);
+        const Index winner = (r.where == label) & (r.best == distance);
+        const Vec others = winner ? r.second : r.best;
+        labels[i] = static_cast<std::int32_t>(label[0]);
+        squared[i] = distance[0];
+        second[i] = least_lane(others)[0];
     }
 }
 
@@ -126,13 +144,14 @@ void squared_to_of(const Rows &rows, std::size_t begin, std::size_t end, const d
 }
 
 template <class T>
-void add_rows_of(const Rows &rows, std::size_t begin, std::size_t end, std::size_t first,
-                 std::size_t last, const double *weights, const std::int32_t *labels,
-                 double *sums) {
+void add_rows_of(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
+                 const std::int32_t *labels, const std::uint8_t *stale, double *sums) {
     const std::size_t d = rows.columns;
-    for (std::size_t i = begin; i < end; ++i) {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        const std::size_t label = static_cast<std::size_t>(labels[i]);
+        if (!stale[label]) continue;
         const T *x = row<T>(rows, i);
-        double *sum = sums + static_cast<std::size_t>(labels[i]) * d;
+        double *sum = sums + label * d;
         if (weights == nullptr) {
             for (std::size_t j = first; j < last; ++j) sum[j] += x[j];
         } else {
@@ -142,10 +161,15 @@ void add_rows_of(const Rows &rows, std::size_t begin, std::size_t end, std::size
     }
 }
 
-void nearest(const Rows &rows, std::size_t begin, std::size_t end, const double *blocks,
-             std::size_t n_blocks, double *scratch, std::int32_t *labels, double *squared) {
-    const auto run = rows.is_float32 ? nearest_of<float> : nearest_of<double>;
-    run(rows, begin, end, blocks, n_blocks, scratch, labels, squared);
+template <class T>
+void widen_of(const Rows &rows, std::size_t i, double *point) {
+    const T *x = row<T>(rows, i);
+    for (std::size_t j = 0; j < rows.columns; ++j) point[j] = x[j];
+}
+
+void widen(const Rows &rows, std::size_t i, double *point) {
+    const auto run = rows.is_float32 ? widen_of<float> : widen_of<double>;
+    run(rows, i, point);
 }
 
 void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
@@ -154,15 +178,46 @@ void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const doub
     run(rows, begin, end, point, squared);
 }
 
-void add_rows(const Rows &rows, std::size_t begin, std::size_t end, std::size_t first,
-              std::size_t last, const double *weights, const std::int32_t *labels, double *sums) {
+std::size_t within(const float *upper, const float *lower, const std::uint8_t *epochs,
+                   const std::int32_t *labels, const float *thresholds, std::size_t k,
+                   std::size_t begin, std::size_t end, std::uint32_t *found) {
+    std::size_t count = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        const float threshold = thresholds[epochs[i] * k + static_cast<std::size_t>(labels[i])];
+        found[count] = static_cast<std::uint32_t>(i);
+        count += !(lower[i] - upper[i] > threshold);
+    }
+    return count;
+}
+
+bool may_be_nearer(const float *apart, const float *moved, std::size_t n_blocks, float reach,
+                   float gap) {
+    int found = 0;
+    for (std::size_t b = 0; b < n_blocks; ++b) found |= (apart[b] <= reach) & (moved[b] >= gap);
+    return found != 0;
+}
+
+float bound_others(const float *apart, const float *moved, std::size_t n_blocks, float lower,
+                   float upper) {
+    float bound = __builtin_inff();
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+        const float by_movement = lower - moved[b], by_place = apart[b] - upper;
+        const float larger = by_movement > by_place ? by_movement : by_place;
+        bound = larger < bound ? larger : bound;
+    }
+    return bound;
+}
+
+void add_rows(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
+              const std::int32_t *labels, const std::uint8_t *stale, double *sums) {
     const auto run = rows.is_float32 ? add_rows_of<float> : add_rows_of<double>;
-    run(rows, begin, end, first, last, weights, labels, sums);
+    run(rows, first, last, weights, labels, stale, sums);
 }
 
 }  // namespace
 
 extern const InstructionSet KMEANDER_SET;
-const InstructionSet KMEANDER_SET = {KMEANDER_SET_NAME, kLanes, nearest, squared_to, add_rows};
+const InstructionSet KMEANDER_SET = {KMEANDER_SET_NAME, kLanes,     widen,
+                                     nearest,           squared_to, within, may_be_nearer, bound_others, add_rows};
 
 }  // namespace kmeander

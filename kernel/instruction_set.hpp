@@ -18,27 +18,49 @@ struct Rows {
     std::size_t columns;
 };
 
-// Rows that share one sweep over the centroids; the caller's scratch holds this many.
+// The most rows that share one sweep over the centroids.
 constexpr std::size_t kGroupRows = 64;
 
 struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
 
-    // Label and squared distance of the nearest centroid for rows [begin, end).
-    // `blocks` holds the centroids as `pack_blocks` lays them out. A tie goes to the lowest
-    // index. One sum per (row, centroid), in column order: the bits depend on nothing else.
-    void (*nearest)(const Rows &rows, std::size_t begin, std::size_t end, const double *blocks,
-                    std::size_t n_blocks, double *scratch, std::int32_t *labels, double *squared);
+    // Row i as doubles.
+    void (*widen)(const Rows &rows, std::size_t i, double *point);
+
+    // Label, squared distance of the nearest and of the second nearest centroid, for `count`
+    // points (at most kGroupRows) in `x`, among the blocks listed in `chosen`, ascending.
+    // `blocks` holds the centroids as `PackedCentroids` lays them out. A tie goes to the lowest
+    // index. One sum per (point, centroid), in column order: the bits depend on nothing else,
+    // neither on the points beside it nor on the other blocks chosen.
+    void (*nearest)(const double *x, std::size_t count, std::size_t d, const double *blocks,
+                    const std::uint32_t *chosen, std::size_t n_chosen, std::int32_t *labels,
+                    double *squared, double *second);
 
     // Squared distance to one point, for rows [begin, end).
     void (*squared_to)(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
                        double *squared);
 
-    // Add rows [begin, end), columns [first, last), to the sums of their clusters, in row order.
-    void (*add_rows)(const Rows &rows, std::size_t begin, std::size_t end, std::size_t first,
-                     std::size_t last, const double *weights, const std::int32_t *labels,
-                     double *sums);
+    // Rows [begin, end) whose margin does not exceed the threshold of their epoch and label, which
+    // stands in thresholds[epoch * k + label]. Returns their number; `found` takes end - begin.
+    std::size_t (*within)(const float *upper, const float *lower, const std::uint8_t *epochs,
+                          const std::int32_t *labels, const float *thresholds, std::size_t k,
+                          std::size_t begin, std::size_t end, std::uint32_t *found);
+
+    // Whether a block of centroids may hold one that is nearer than the own: not so where it is
+    // farther from the own centroid than `reach`, or has moved by less than `gap`.
+    bool (*may_be_nearer)(const float *apart, const float *moved, std::size_t n_blocks,
+                          float reach, float gap);
+
+    // The least over the blocks of max(lower - moved, apart - upper): a bound of all distances
+    // but the own.
+    float (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks, float lower,
+                          float upper);
+
+    // Add rows, columns [first, last), to the sums of their clusters, in row order; only those of
+    // clusters that `stale` marks.
+    void (*add_rows)(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
+                     const std::int32_t *labels, const std::uint8_t *stale, double *sums);
 };
 
 // The fastest set that this processor has, or the one that KMEANDER_ISA names.

@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include "assignment.hpp"
+#include "aggregates.hpp"
+#include "partition.hpp"
 
 namespace kmeander {
 namespace {
-
-struct Chunk {
-    std::size_t batch, begin, end;
-};
-
-double weight_of(const Batch &batch, std::size_t i) {
-    return batch.weights == nullptr ? 1.0 : batch.weights[i];
-}
 
 double operations_per_pass(const std::vector<Batch> &batches, std::size_t k) {
     double operations = 0.0;
@@ -28,130 +21,64 @@ public:
           k_(k),
           d_(batches.front().rows.columns),
           centroids_(centroids),
-          set_(instruction_set()),
           team_(worth_starting(n_threads, operations_per_pass(batches, k))),
-          scratch_(team_.size(), d_),
-          packed_(k, d_),
-          total_mass_(k),
-          mean_(d_) {
-        for (std::size_t b = 0; b < batches.size(); ++b)
-            for (std::size_t i = 0; i < batches[b].rows.count; i += kChunkRows)
-                chunks_.push_back({b, i, std::min(i + kChunkRows, batches[b].rows.count)});
-        chunk_errors_.resize(chunks_.size());
-        chunk_changed_.resize(chunks_.size());
-    }
+          partition_(batches, k, team_),
+          aggregates_(batches, k, team_),
+          mean_(d_) {}
 
     // Give every point its nearest centroid; true if a label changed.
-    bool assign(double *errors) {
-        packed_.pack(centroids_);
-        team_.run(chunks_.size(), [&](std::size_t item, std::size_t worker) {
-            assign_chunk(item, worker);
-        });
-        std::fill(errors, errors + batches_.size(), 0.0);
-        bool changed = false;
-        for (std::size_t item = 0; item < chunks_.size(); ++item) {
-            Batch &batch = batches_[chunks_[item].batch];
-            errors[chunks_[item].batch] += chunk_errors_[item];
-            batch.summed = batch.summed && !chunk_changed_[item];
-            changed = changed || chunk_changed_[item];
-        }
-        for (const Batch &batch : batches_)
-            report.n_distances += static_cast<std::int64_t>(batch.rows.count * k_);
-        ++report.n_iter;
-        sum_up();
+    bool assign() {
+        const bool changed = partition_.assign(centroids_);
+        for (const Partition::Suspect &suspect : partition_.suspects())
+            if (suspect.label != suspect.before)
+                aggregates_.move(suspect.batch, suspect.row, suspect.before, suspect.label);
+        aggregates_.refresh();
         return changed;
     }
 
+    // Add up anew what moved rows have touched.
+    void settle() { aggregates_.settle(); }
+
     // Move every centroid to the mean of its points; return the sum of squared shifts.
     double update(std::uint8_t *reseeded) {
-        add_masses();
         reseed_empty(reseeded);
+        const std::vector<double> &masses = aggregates_.masses();
         double shift = 0.0;
         for (std::size_t c = 0; c < k_; ++c) {
-            if (total_mass_[c] <= 0.0) continue;  // nothing to take: it stays where it is
-            std::fill(mean_.begin(), mean_.end(), 0.0);
-            for (const Batch &batch : batches_) {
-                const double *sum = batch.sums + c * d_;
-                for (std::size_t j = 0; j < d_; ++j) mean_[j] += batch.decay * sum[j];
-            }
+            if (masses[c] <= 0.0) continue;  // nothing to take: it stays where it is
+            aggregates_.mean(c, mean_.data());
             double *centroid = centroids_ + c * d_;
             for (std::size_t j = 0; j < d_; ++j) {
-                const double moved = mean_[j] / total_mass_[c] - centroid[j];
-                centroid[j] = mean_[j] / total_mass_[c];
-                shift += moved * moved;
+                shift += (mean_[j] - centroid[j]) * (mean_[j] - centroid[j]);
+                centroid[j] = mean_[j];
             }
         }
         return shift;
     }
 
-    LloydReport report;
+    void errors(double *errors) const { aggregates_.errors(centroids_, errors); }
+
+    LloydReport finish(std::int64_t n_iter, bool converged) {
+        partition_.settle();
+        return {n_iter, n_distances_ + partition_.n_distances(), converged};
+    }
 
 private:
-    void assign_chunk(std::size_t item, std::size_t worker) {
-        const Chunk &chunk = chunks_[item];
-        Batch &batch = batches_[chunk.batch];
-        std::int32_t labels[kChunkRows];
-        double squared[kChunkRows];
-        set_.nearest(batch.rows, chunk.begin, chunk.end, packed_.blocks(), packed_.n_blocks(),
-                     scratch_.of(worker), labels, squared);
-        double error = 0.0;
-        bool changed = false;
-        for (std::size_t i = chunk.begin; i < chunk.end; ++i) {
-            error += weight_of(batch, i) * squared[i - chunk.begin];
-            changed = changed || batch.labels[i] != labels[i - chunk.begin];
-            batch.labels[i] = labels[i - chunk.begin];
-        }
-        chunk_errors_[item] = error;
-        chunk_changed_[item] = changed;
-    }
-
-    // Bring masses and sums up to date. They are a function of rows, weights and labels alone:
-    // each sum takes its rows in order, whatever happened before and whoever adds.
-    void sum_up() {
-        std::vector<std::size_t> stale;
-        for (std::size_t b = 0; b < batches_.size(); ++b)
-            if (!batches_[b].summed) stale.push_back(b);
-        const std::size_t slices = std::min(team_.size(), d_);
-        team_.run(stale.size() * slices, [&](std::size_t item, std::size_t) {
-            const std::size_t slice = item % slices;
-            sum_batch(batches_[stale[item / slices]], slice * d_ / slices,
-                      (slice + 1) * d_ / slices);
-        });
-        for (const std::size_t b : stale) batches_[b].summed = true;
-    }
-
-    void sum_batch(Batch &batch, std::size_t first, std::size_t last) const {
-        for (std::size_t c = 0; c < k_; ++c)
-            std::fill(batch.sums + c * d_ + first, batch.sums + c * d_ + last, 0.0);
-        set_.add_rows(batch.rows, 0, batch.rows.count, first, last, batch.weights, batch.labels,
-                      batch.sums);
-        if (first != 0) return;  // one slice counts for all
-        std::fill(batch.masses, batch.masses + k_, 0.0);
-        for (std::size_t i = 0; i < batch.rows.count; ++i)
-            batch.masses[batch.labels[i]] += weight_of(batch, i);
-    }
-
-    void add_masses() {
-        std::fill(total_mass_.begin(), total_mass_.end(), 0.0);
-        for (const Batch &batch : batches_)
-            for (std::size_t c = 0; c < k_; ++c) total_mass_[c] += batch.decay * batch.masses[c];
-    }
-
     // Each cluster without mass takes the point that costs most where it is. That point's cost
     // becomes zero and the means of the others only improve, so the error falls.
     void reseed_empty(std::uint8_t *reseeded) {
         std::vector<double> costs;
         for (;;) {
-            const auto found = std::find_if(total_mass_.begin(), total_mass_.end(),
-                                            [](double mass) { return mass <= 0.0; });
-            if (found == total_mass_.end()) return;
+            const std::vector<double> &masses = aggregates_.masses();
+            const auto found =
+                std::find_if(masses.begin(), masses.end(), [](double mass) { return mass <= 0.0; });
+            if (found == masses.end()) return;
             if (costs.empty()) costs = costs_of_points();
             const auto dearest = std::max_element(costs.begin(), costs.end());
             if (*dearest <= 0.0) return;
-            const std::size_t cluster = static_cast<std::size_t>(found - total_mass_.begin());
+            const std::size_t cluster = static_cast<std::size_t>(found - masses.begin());
             move_point(static_cast<std::size_t>(dearest - costs.begin()), cluster, costs);
             reseeded[cluster] = 1;
-            add_masses();
         }
     }
 
@@ -170,7 +97,7 @@ private:
                 costs.push_back(batch.decay * weight_of(batch, i) * squared);
             }
         }
-        report.n_distances += static_cast<std::int64_t>(costs.size());
+        n_distances_ += static_cast<std::int64_t>(costs.size());
         return costs;
     }
 
@@ -180,9 +107,11 @@ private:
         std::size_t b = 0;
         while (position >= batches_[b].rows.count) position -= batches_[b++].rows.count;
         std::vector<double> point(d_);
-        copy_row(batches_[b].rows, position, point.data());
-        batches_[b].labels[position] = static_cast<std::int32_t>(cluster);
-        sum_batch(batches_[b], 0, d_);
+        set_.widen(batches_[b].rows, position, point.data());
+        const std::int32_t to = static_cast<std::int32_t>(cluster);
+        aggregates_.move(b, position, batches_[b].labels[position], to);
+        partition_.put(b, position, to);
+        aggregates_.refresh();
         double *cost = costs.data();
         for (const Batch &batch : batches_) {
             for (std::size_t i = 0; i < batch.rows.count; ++i, ++cost) {
@@ -191,20 +120,18 @@ private:
                 *cost = std::min(*cost, batch.decay * weight_of(batch, i) * squared);
             }
         }
-        report.n_distances += static_cast<std::int64_t>(costs.size());
+        n_distances_ += static_cast<std::int64_t>(costs.size());
     }
 
     std::vector<Batch> &batches_;
     const std::size_t k_, d_;
     double *centroids_;
-    const InstructionSet &set_;
+    const InstructionSet &set_ = instruction_set();
     Team team_;
-    Scratch scratch_;
-    PackedCentroids packed_;
-    std::vector<double> total_mass_, mean_;
-    std::vector<Chunk> chunks_;
-    std::vector<double> chunk_errors_;
-    std::vector<std::uint8_t> chunk_changed_;
+    Partition partition_;
+    Aggregates aggregates_;
+    std::vector<double> mean_;
+    std::int64_t n_distances_ = 0;
 };
 
 }  // namespace
@@ -214,22 +141,30 @@ LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
                   std::uint8_t *reseeded) {
     std::fill(reseeded, reseeded + k, std::uint8_t{0});
     Solver solver(batches, k, centroids, limits.n_threads);
-    LloydReport &report = solver.report;
-    solver.assign(last_errors);
-    std::copy(last_errors, last_errors + batches.size(), first_errors);
-    for (std::size_t updates = 0; updates < limits.max_iter; ++updates) {
-        const double shift = solver.update(reseeded);
+    solver.assign();
+    solver.settle();
+    solver.errors(first_errors);
+    std::int64_t n_iter = 1;
+    bool converged = false;
+    for (std::size_t updates = 0; updates < limits.max_iter && !converged; ++updates) {
+        double shift = solver.update(reseeded);
         if (shift == 0.0) {  // the centroids already were the means: no pass would change a label
-            report.converged = true;
-            return report;
+            converged = true;
+            break;
         }
-        const bool changed = solver.assign(last_errors);
-        if (!changed || shift <= limits.shift) {
-            report.converged = true;
-            return report;
+        bool changed = solver.assign();
+        ++n_iter;
+        if (!changed) {
+            // The means came from sums that rows have been moved out of and into. Take them from
+            // exact ones; that changes digits beyond the labels', which is made sure of.
+            solver.settle();
+            changed = solver.update(reseeded) > 0.0 && solver.assign();
         }
+        converged = !changed || shift <= limits.shift;
     }
-    return report;
+    solver.settle();
+    solver.errors(last_errors);
+    return solver.finish(n_iter, converged);
 }
 
 }  // namespace kmeander

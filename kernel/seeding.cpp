@@ -71,7 +71,7 @@ Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std:
         if (row < 0) return seeds;
         chosen[seeds.count++] = row;
         if (seeds.count == k) return seeds;
-        copy_row(rows, static_cast<std::size_t>(row), point.data());
+        set.widen(rows, static_cast<std::size_t>(row), point.data());
         team.run(chunks, [&](std::size_t chunk, std::size_t) {
             double squared[kChunkRows];
             const std::size_t begin = Lottery::begin(chunk), end = lottery.end(chunk);

@@ -26,9 +26,13 @@ def lloyd(
     weights: Sequence[Weights | None],  # in      (n,) per batch
     decay: Weights,  # in      (batches,)
     labels: Sequence[Labels],  # in/out  (n,) per batch, -1 where not yet known
+    upper: Sequence[NDArray[np.float32]],  # in/out  (n,) per batch: bound of the own distance
+    lower: Sequence[NDArray[np.float32]],  # in/out  (n,) per batch: bound of all other distances
+    snapshots: Sequence[Centroids | None],  # in      (k, d) per batch: where the bounds hold
     masses: Sequence[Masses],  # in/out  (k,) per batch, without decay
     sums: Sequence[Centroids],  # in/out  (k, d) per batch, without decay
-    summed: Sequence[bool],  # in      masses and sums are already those of labels
+    scatter: Sequence[Masses],  # in/out  (k,) per batch, about the batch's own means
+    summed: Sequence[bool],  # in      masses, sums and scatter are already those of labels
     centroids: Centroids,  # in/out  (k, d)
     first_errors: NDArray[np.float64],  # out     (batches,) sums, without decay
     last_errors: NDArray[np.float64],  # out     (batches,)

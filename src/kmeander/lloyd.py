@@ -29,7 +29,7 @@ from kmeander.arrays import (
     frozen,
 )
 from kmeander.exceptions import InputError
-from kmeander.window import Window
+from kmeander.window import Bounds, Remembered, Totals, Window
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -106,15 +106,14 @@ class WindowFit:
 
 def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFit:
     """Run weighted Lloyd from `centroids` on all batches of `window`."""
-    n_clusters, n_features = centroids.shape
+    n_clusters = len(centroids)
     batches = window.batches
     decay = window.decay
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = np.array(centroids, dtype=np.float64, order="C")
     labels = [batch.labels.copy() for batch in batches]
-    summed = [batch.sums is not None for batch in batches]
-    masses = [_copy_or_empty(batch.masses, (n_clusters,)) for batch in batches]
-    sums = [_copy_or_empty(batch.sums, (n_clusters, n_features)) for batch in batches]
+    bounds = [_open_bounds(batch, centroids) for batch in batches]
+    totals = [_open_totals(batch, n_clusters) for batch in batches]
     first_errors, last_errors = np.empty(len(batches)), np.empty(len(batches))
     reseeded = np.empty(n_clusters, dtype=np.uint8)
     n_iter, n_distances, converged = _kernel.lloyd(
@@ -122,9 +121,13 @@ def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFi
         [batch.weights for batch in batches],
         decay,
         labels,
-        masses,
-        sums,
-        summed,
+        [bound.upper for bound in bounds],
+        [bound.lower for bound in bounds],
+        [None if batch.bounds is None else batch.bounds.snapshot for batch in batches],
+        [total.masses for total in totals],
+        [total.sums for total in totals],
+        [total.scatter for total in totals],
+        [batch.totals is not None for batch in batches],
         centroids,
         first_errors,
         last_errors,
@@ -133,10 +136,12 @@ def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFi
         limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
         thread_count(limits.n_threads),
     )
+    for array in (centroids, *labels, *(array for part in (*bounds, *totals) for array in vars(part).values())):
+        array.flags.writeable = False
     mass, newest_mass = window.mass, batches[-1].mass
     return WindowFit(
-        window=window.labelled(zip(labels, masses, sums, strict=True)),
-        centroids=frozen(centroids),
+        window=window.labelled(zip(labels, bounds, totals, strict=True)),
+        centroids=centroids,
         initial_error=float((decay * first_errors).sum()) / mass,
         error=float((decay * last_errors).sum()) / mass,
         newest_initial_error=float(first_errors[-1]) / newest_mass,
@@ -293,8 +298,22 @@ def _seed(
     return chosen[:n_seeds], n_distances
 
 
-def _copy_or_empty(known: NDArray[np.float64] | None, shape: tuple[int, ...]) -> Any:
-    return np.empty(shape) if known is None else known.copy()
+def _open_bounds(batch: Remembered, centroids: Centroids) -> Bounds:
+    """Return room for the bounds at `centroids`, filled with those known at the snapshot."""
+    if batch.bounds is None:
+        upper, lower = np.empty((2, len(batch.points)), dtype=np.float32)
+        return Bounds(upper, lower, centroids)
+    return Bounds(batch.bounds.upper.copy(), batch.bounds.lower.copy(), centroids)
+
+
+def _open_totals(batch: Remembered, n_clusters: int) -> Totals:
+    """Return room for the totals, filled with those known."""
+    if batch.totals is None:
+        n_features = batch.points.shape[1]
+        sums = np.empty((n_clusters, n_features))
+        return Totals(np.empty(n_clusters), sums, np.empty(n_clusters))
+    known = batch.totals
+    return Totals(known.masses.copy(), known.sums.copy(), known.scatter.copy())
 
 
 def _mean_variance(window: Window) -> float:

@@ -346,8 +346,8 @@ class StreamModel(ABC):
             replace(
                 batch,
                 labels=frozen(nearest(batch.points, centroids, self.limits.n_threads)[0]),
-                masses=None,
-                sums=None,
+                bounds=None,
+                totals=None,
             )
             for batch in memory.window.batches
         )

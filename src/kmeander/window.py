@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kmeander.arguments import is_finite, positive_number, share_kept
 from kmeander.arrays import Centroids, Labels, Masses, Points, Weights, frozen
@@ -96,19 +97,40 @@ def _between_zero_and_one(rho: float, arguments: str) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Bounds:
+    """What is known of the distances of a batch's points, at the centroids `snapshot`."""
+
+    upper: NDArray[np.float32]  # (n_points,) not below the distance to the own centroid
+    lower: NDArray[np.float32]  # (n_points,) not above the distance to any other
+    snapshot: Centroids
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What a batch adds to each cluster, without decay.
+
+    A function of points, weights and labels alone.
+    """
+
+    masses: Masses  # (n_clusters,) weight
+    sums: Centroids  # (n_clusters, n_features) weighted sum of points
+    scatter: Masses  # (n_clusters,) weighted squared distances to the mean of these points
+
+
+@dataclass(frozen=True, eq=False)
 class Remembered:
     """One batch in the window.
 
-    `masses` and `sums` are a function of points, weights and labels alone. Where a batch is so
-    small that they would outweigh its points they are None, and made anew when needed.
+    Where a batch is so small that its totals would outweigh its points they are None, and made
+    anew when needed.
     """
 
     points: Points
     weights: Weights | None
     age: float
     labels: Labels  # -1 where not yet known
-    masses: Masses | None = None  # (n_clusters,) weight per cluster, without decay
-    sums: Centroids | None = None  # (n_clusters, n_features) weighted sum of points, without decay
+    bounds: Bounds | None = None
+    totals: Totals | None = None
 
     @property
     def mass(self) -> float:
@@ -117,18 +139,15 @@ class Remembered:
 
     def cluster_masses(self, n_clusters: int) -> Masses:
         """Weight of its points per cluster, without decay."""
-        if self.masses is not None:
-            return self.masses
+        if self.totals is not None:
+            return self.totals.masses
         return np.bincount(self.labels, self.weights, n_clusters).astype(np.float64)
 
-    def labelled(self, labels: Labels, masses: Masses, sums: Centroids) -> Remembered:
+    def labelled(self, labels: Labels, bounds: Bounds, totals: Totals) -> Remembered:
         """Return the batch under a new partition."""
-        keep = 4 * len(masses) <= len(labels)
-        return replace(
-            self,
-            labels=frozen(labels),
-            masses=frozen(masses) if keep else None,
-            sums=frozen(sums) if keep else None,
+        keep = 4 * len(totals.masses) <= len(labels)
+        return Remembered(
+            self.points, self.weights, self.age, labels, bounds, totals if keep else None
         )
 
 
@@ -184,22 +203,56 @@ class Window:
             kept = kept[max(0, len(kept) - (max_batches - 1)) :]
         return replace(self, batches=tuple(kept))
 
-    def joined_by(self, points: Points, weights: Weights | None) -> Window:
-        """Append the newest batch, with age 0 and without labels."""
-        unknown = frozen(np.full(len(points), -1, dtype=np.int32))
-        newest = Remembered(points, weights, 0.0, unknown)
+    def joined_by(
+        self,
+        points: Points,
+        weights: Weights | None,
+        labels: Labels | None = None,
+        bounds: Bounds | None = None,
+    ) -> Window:
+        """Append the newest batch, with age 0; `labels` and `bounds` where they are known."""
+        if labels is None:
+            labels = np.full(len(points), -1, dtype=np.int32)
+        newest = Remembered(points, weights, 0.0, frozen(labels), bounds)
         return replace(self, batches=(*self.batches, newest))
 
-    def labelled(self, partition: Iterable[tuple[Labels, Masses, Centroids]]) -> Window:
+    def labelled(self, partition: Iterable[tuple[Labels, Bounds, Totals]]) -> Window:
         """Return the window under a new partition, one entry per batch."""
         pairs = zip(self.batches, partition, strict=True)
         return replace(self, batches=tuple(batch.labelled(*found) for batch, found in pairs))
 
     def state(self) -> dict[str, Any]:
-        """Return everything as arrays and numbers."""
-        return {"rho": self.rho, "batches": [dict(vars(batch)) for batch in self.batches]}
+        """Return everything as arrays and numbers.
+
+        Between two steps all bounds are those at the same centroids, which are stored once.
+        """
+        known = [batch.bounds.snapshot for batch in self.batches if batch.bounds is not None]
+        return {
+            "rho": self.rho,
+            "snapshot": known[0] if known else None,
+            "batches": [
+                {
+                    "points": batch.points,
+                    "weights": batch.weights,
+                    "age": batch.age,
+                    "labels": batch.labels,
+                    "upper": None if batch.bounds is None else batch.bounds.upper,
+                    "lower": None if batch.bounds is None else batch.bounds.lower,
+                    "totals": None if batch.totals is None else dict(vars(batch.totals)),
+                }
+                for batch in self.batches
+            ],
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Window:
         """Make a window from what `state` returned."""
-        return cls(state["rho"], tuple(Remembered(**batch) for batch in state["batches"]))
+        batches = []
+        for stored in state["batches"]:
+            entry = dict(stored)
+            upper, lower, totals = entry.pop("upper"), entry.pop("lower"), entry.pop("totals")
+            bounds = None if upper is None else Bounds(upper, lower, state["snapshot"])
+            batches.append(
+                Remembered(**entry, bounds=bounds, totals=None if totals is None else Totals(**totals))
+            )
+        return cls(state["rho"], tuple(batches))

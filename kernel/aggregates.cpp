@@ -1,0 +1,145 @@
+#include "aggregates.hpp"
+
+#include <algorithm>
+
+namespace kmeander {
+
+Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
+    : batches_(batches),
+      k_(k),
+      d_(batches.front().rows.columns),
+      set_(instruction_set()),
+      team_(team),
+      masses_(k),
+      point_(d_) {
+    for (const Batch &batch : batches) {
+        // Without bounds the labels themselves are about to be found anew.
+        const bool known = batch.summed && batch.snapshot != nullptr;
+        marks_.emplace_back(k, known ? kExact : kLost);
+        lost_.emplace_back(k, 0.0);
+    }
+    scatter_marks_ = marks_;
+}
+
+void Aggregates::move(std::size_t b, std::size_t row, std::int32_t from, std::int32_t to) {
+    Batch &batch = batches_[b];
+    const std::size_t source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
+    std::uint8_t *marks = marks_[b].data();
+    const double weight = weight_of(batch, row);
+    set_.widen(batch.rows, row, point_.data());
+    double *minus = batch.sums + source * d_, *plus = batch.sums + target * d_;
+    for (std::size_t j = 0; j < d_; ++j) {
+        minus[j] -= weight * point_[j];
+        plus[j] += weight * point_[j];
+    }
+    batch.masses[source] -= weight;
+    batch.masses[target] += weight;
+    marks[target] = std::max<std::uint8_t>(marks[target], kTouched);
+    marks[source] = std::max<std::uint8_t>(marks[source], kTouched);
+    lost_[b][source] += weight;
+    if (lost_[b][source] >= batch.masses[source]) marks[source] = kLost;
+}
+
+void Aggregates::refresh() { sum_marked(kLost); }
+
+void Aggregates::settle() {
+    sum_marked(kTouched);
+    team_.run(batches_.size(), [&](std::size_t b, std::size_t) { scatter(b); });
+}
+
+void Aggregates::sum_marked(std::uint8_t from_mark) {
+    std::vector<std::size_t> changed;
+    for (std::size_t b = 0; b < batches_.size(); ++b)
+        if (*std::max_element(marks_[b].begin(), marks_[b].end()) >= from_mark) changed.push_back(b);
+    // Threads share a batch by columns: each sum takes its rows in order, whoever adds.
+    const std::size_t slices = std::min(team_.size(), d_);
+    team_.run(changed.size() * slices, [&](std::size_t item, std::size_t) {
+        const std::size_t slice = item % slices;
+        sum(changed[item / slices], from_mark, slice * d_ / slices, (slice + 1) * d_ / slices);
+    });
+    for (const std::size_t b : changed) {
+        for (std::size_t c = 0; c < k_; ++c) {
+            if (marks_[b][c] < from_mark) continue;
+            scatter_marks_[b][c] = kTouched;
+            marks_[b][c] = kExact;
+            lost_[b][c] = 0.0;
+        }
+    }
+}
+
+void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last) {
+    Batch &batch = batches_[b];
+    std::vector<std::uint8_t> stale(k_);
+    for (std::size_t c = 0; c < k_; ++c) {
+        stale[c] = marks_[b][c] >= from_mark;
+        if (stale[c]) std::fill(batch.sums + c * d_ + first, batch.sums + c * d_ + last, 0.0);
+    }
+    set_.add_rows(batch.rows, first, last, batch.weights, batch.labels, stale.data(), batch.sums);
+    if (first != 0) return;  // one slice counts for all
+    for (std::size_t c = 0; c < k_; ++c)
+        if (stale[c]) batch.masses[c] = 0.0;
+    for (std::size_t i = 0; i < batch.rows.count; ++i) {
+        const std::size_t label = static_cast<std::size_t>(batch.labels[i]);
+        if (stale[label]) batch.masses[label] += weight_of(batch, i);
+    }
+}
+
+void Aggregates::scatter(std::size_t b) {
+    Batch &batch = batches_[b];
+    std::vector<std::uint8_t> &stale = scatter_marks_[b];
+    if (*std::max_element(stale.begin(), stale.end()) == kExact) return;
+    std::vector<double> means(k_ * d_);
+    for (std::size_t c = 0; c < k_; ++c) {
+        if (!stale[c]) continue;
+        batch.scatter[c] = 0.0;
+        if (batch.masses[c] <= 0.0) continue;
+        for (std::size_t j = 0; j < d_; ++j)
+            means[c * d_ + j] = batch.sums[c * d_ + j] / batch.masses[c];
+    }
+    for (std::size_t i = 0; i < batch.rows.count; ++i) {
+        const std::size_t label = static_cast<std::size_t>(batch.labels[i]);
+        const double weight = weight_of(batch, i);
+        if (!stale[label] || weight <= 0.0) continue;
+        double squared;
+        set_.squared_to(batch.rows, i, i + 1, means.data() + label * d_, &squared);
+        batch.scatter[label] += weight * squared;
+    }
+    std::fill(stale.begin(), stale.end(), static_cast<std::uint8_t>(kExact));
+}
+
+void Aggregates::errors(const double *centroids, double *errors) const {
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+        const Batch &batch = batches_[b];
+        errors[b] = 0.0;
+        for (std::size_t c = 0; c < k_; ++c) {
+            if (batch.masses[c] <= 0.0) continue;
+            // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing
+            // cancels however far from zero the points lie.
+            double squared = 0.0;
+            for (std::size_t j = 0; j < d_; ++j) {
+                const double difference =
+                    batch.sums[c * d_ + j] / batch.masses[c] - centroids[c * d_ + j];
+                squared += difference * difference;
+            }
+            errors[b] += batch.scatter[c] + batch.masses[c] * squared;
+        }
+    }
+}
+
+const std::vector<double> &Aggregates::masses() {
+    std::fill(masses_.begin(), masses_.end(), 0.0);
+    for (const Batch &batch : batches_)
+        for (std::size_t c = 0; c < k_; ++c) masses_[c] += batch.decay * batch.masses[c];
+    return masses_;
+}
+
+void Aggregates::mean(std::size_t cluster, double *mean) const {
+    std::fill(mean, mean + d_, 0.0);
+    for (const Batch &batch : batches_) {
+        const double *sum = batch.sums + cluster * d_;
+        for (std::size_t j = 0; j < d_; ++j) mean[j] += batch.decay * sum[j];
+    }
+    for (std::size_t j = 0; j < d_; ++j) mean[j] /= masses_[cluster];
+}
+
+}  // namespace kmeander

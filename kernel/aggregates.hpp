@@ -1,0 +1,54 @@
+// Mass, sum and scatter of each cluster within each batch.
+//
+// While Lloyd runs, only points that change cluster touch them. Before a result leaves, every
+// cluster so touched is added up anew, its rows in order: what is stored is a function of rows,
+// weights and labels alone, so rounding does not accumulate and history does not show.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "batch.hpp"
+#include "team.hpp"
+
+namespace kmeander {
+
+class Aggregates {
+public:
+    Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team);
+
+    // A row has gone from one cluster to another.
+    void move(std::size_t batch, std::size_t row, std::int32_t from, std::int32_t to);
+
+    // Add up anew what cannot be had by moving rows: new batches, and clusters that have lost so
+    // much that what is left would be rounding.
+    void refresh();
+
+    // Add up anew every cluster that was touched, and its scatter.
+    void settle();
+
+    // Weighted sums of squared distances to the own centroid, without decay, per batch; after settle.
+    void errors(const double *centroids, double *errors) const;
+
+    // Decayed mass per cluster, and decayed mean of one cluster.
+    const std::vector<double> &masses();
+    void mean(std::size_t cluster, double *mean) const;
+
+private:
+    enum Mark : std::uint8_t { kExact, kTouched, kLost };  // of a cluster in a batch
+
+    void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last);
+    void sum_marked(std::uint8_t from_mark);
+    void scatter(std::size_t b);
+
+    std::vector<Batch> &batches_;
+    const std::size_t k_, d_;
+    const InstructionSet &set_;
+    Team &team_;
+    std::vector<std::vector<std::uint8_t>> marks_, scatter_marks_;  // per batch and cluster
+    std::vector<std::vector<double>> lost_;  // per batch and cluster: mass gone since exact
+    std::vector<double> masses_, point_;
+};
+
+}  // namespace kmeander
