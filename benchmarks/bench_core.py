@@ -136,9 +136,10 @@ def model_bytes(model: FSKM) -> int:
     """Bytes of all arrays a model holds between two batches."""
     seen: dict[int, int] = {}
     for batch in model.window.batches:
-        for array in (batch.points, batch.weights, batch.labels, batch.masses, batch.sums):
-            if array is not None:
-                seen[id(array)] = array.nbytes
+        parts = (batch, batch.bounds, batch.totals)
+        for held in (array for part in parts if part is not None for array in vars(part).values()):
+            if isinstance(held, np.ndarray):
+                seen[id(held)] = held.nbytes
     step = model.last_step
     for held in (model.centroids, step and step.masses, step and step.moved):
         if isinstance(held, np.ndarray):

@@ -74,14 +74,30 @@ void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, s
         stale[c] = marks_[b][c] >= from_mark;
         if (stale[c]) std::fill(batch.sums + c * d_ + first, batch.sums + c * d_ + last, 0.0);
     }
-    set_.add_rows(batch.rows, first, last, batch.weights, batch.labels, stale.data(), batch.sums);
+    std::vector<double> rests(k_ * d_);
+    set_.add_rows(batch.rows, first, last, batch.weights, batch.labels, stale.data(), batch.sums,
+                  rests.data());
+    for (std::size_t c = 0; c < k_; ++c)
+        if (stale[c])
+            for (std::size_t j = first; j < last; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
     if (first != 0) return;  // one slice counts for all
+    weigh(batch, stale);
+}
+
+void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const {
+    std::vector<double> rests(k_);
     for (std::size_t c = 0; c < k_; ++c)
         if (stale[c]) batch.masses[c] = 0.0;
     for (std::size_t i = 0; i < batch.rows.count; ++i) {
         const std::size_t label = static_cast<std::size_t>(batch.labels[i]);
-        if (stale[label]) batch.masses[label] += weight_of(batch, i);
+        if (!stale[label]) continue;
+        const double weight = weight_of(batch, i), before = batch.masses[label];
+        batch.masses[label] = before + weight;
+        const double added = batch.masses[label] - before;
+        rests[label] += (before - (batch.masses[label] - added)) + (weight - added);
     }
+    for (std::size_t c = 0; c < k_; ++c)
+        if (stale[c]) batch.masses[c] += rests[c];
 }
 
 void Aggregates::scatter(std::size_t b) {

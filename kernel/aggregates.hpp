@@ -39,6 +39,7 @@ private:
     enum Mark : std::uint8_t { kExact, kTouched, kLost };  // of a cluster in a batch
 
     void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last);
+    void weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const;
     void sum_marked(std::uint8_t from_mark);
     void scatter(std::size_t b);
 

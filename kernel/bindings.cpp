@@ -34,15 +34,21 @@ template <class T>
 using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-kmeander::Rows rows_of(const Points &points) {
-    if (const auto *wide = std::get_if<Float64Rows>(&points))
-        return {wide->data(), false, wide->shape(0), wide->shape(1)};
-    const auto &narrow = std::get<Float32Rows>(points);
-    return {narrow.data(), true, narrow.shape(0), narrow.shape(1)};
-}
-
 void need(bool fits, const char *what) {
     if (!fits) throw std::invalid_argument(std::string("kernel: ") + what);
+}
+
+template <class T>
+const T *aligned(const T *data) {
+    need(reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0, "an array is not aligned");
+    return data;
+}
+
+kmeander::Rows rows_of(const Points &points) {
+    if (const auto *wide = std::get_if<Float64Rows>(&points))
+        return {aligned(wide->data()), false, wide->shape(0), wide->shape(1)};
+    const auto &narrow = std::get<Float32Rows>(points);
+    return {aligned(narrow.data()), true, narrow.shape(0), narrow.shape(1)};
 }
 
 void need_rows(const kmeander::Rows &rows, std::size_t columns) {
@@ -53,7 +59,7 @@ void need_rows(const kmeander::Rows &rows, std::size_t columns) {
 const double *data_or_null(const std::optional<Weights> &weights, std::size_t count) {
     if (!weights) return nullptr;
     need(weights->shape(0) == count, "weights and points differ in length");
-    return weights->data();
+    return aligned(weights->data());
 }
 
 void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t> labels,
@@ -63,7 +69,7 @@ void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t
     need(centroids.shape(0) > 0, "no centroids");
     need(labels.shape(0) == rows.count && squared.shape(0) == rows.count, "outputs are too short");
     const nb::gil_scoped_release release;
-    kmeander::nearest(rows, centroids.data(), centroids.shape(0), n_threads, labels.data(),
+    kmeander::nearest(rows, aligned(centroids.data()), centroids.shape(0), n_threads, labels.data(),
                       squared.data());
 }
 
@@ -119,14 +125,22 @@ std::tuple<std::int64_t, std::int64_t, bool> lloyd(
              "bounds or sums without labels");
         batches.push_back({rows, data_or_null(weights[b], rows.count), decay.data()[b],
                            labels[b].data(), upper[b].data(), lower[b].data(),
-                           snapshot ? snapshot->data() : nullptr, masses[b].data(), sums[b].data(),
+                           snapshot ? aligned(snapshot->data()) : nullptr, masses[b].data(), sums[b].data(),
                            scatter[b].data(), summed[b]});
     }
-    const nb::gil_scoped_release release;
-    const kmeander::LloydReport report =
-        kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads},
-                        first_errors.data(), last_errors.data(), reseeded.data());
-    return {report.n_iter, report.n_distances, report.converged};
+    const auto interrupted = [] {
+        const nb::gil_scoped_acquire acquire;
+        return PyErr_CheckSignals() != 0;
+    };
+    try {
+        const nb::gil_scoped_release release;
+        const kmeander::LloydReport report =
+            kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads, interrupted},
+                            first_errors.data(), last_errors.data(), reseeded.data());
+        return {report.n_iter, report.n_distances, report.converged};
+    } catch (const kmeander::Interrupted &) {
+        throw nb::python_error();  // what the signal's handler raised, KeyboardInterrupt as a rule
+    }
 }
 
 std::int64_t first_beyond(const Points &points, double limit) {

@@ -145,18 +145,23 @@ void squared_to_of(const Rows &rows, std::size_t begin, std::size_t end, const d
 
 template <class T>
 void add_rows_of(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
-                 const std::int32_t *labels, const std::uint8_t *stale, double *sums) {
+                 const std::int32_t *labels, const std::uint8_t *stale, double *sums,
+                 double *rests) {
     const std::size_t d = rows.columns;
     for (std::size_t i = 0; i < rows.count; ++i) {
         const std::size_t label = static_cast<std::size_t>(labels[i]);
         if (!stale[label]) continue;
         const T *x = row<T>(rows, i);
-        double *sum = sums + label * d;
-        if (weights == nullptr) {
-            for (std::size_t j = first; j < last; ++j) sum[j] += x[j];
-        } else {
-            const double weight = weights[i];
-            for (std::size_t j = first; j < last; ++j) sum[j] = sum[j] + weight * x[j];
+        double *sum = sums + label * d, *rest = rests + label * d;
+        const double weight = weights == nullptr ? 1.0 : weights[i];
+        for (std::size_t j = first; j < last; ++j) {
+            // Knuth's two-sum: `lost` is exactly what the addition rounds away.
+            const double value = weight * x[j];
+            const double total = sum[j] + value;
+            const double added = total - sum[j];
+            const double lost = (sum[j] - (total - added)) + (value - added);
+            sum[j] = total;
+            rest[j] += lost;
         }
     }
 }
@@ -209,9 +214,9 @@ float bound_others(const float *apart, const float *moved, std::size_t n_blocks,
 }
 
 void add_rows(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
-              const std::int32_t *labels, const std::uint8_t *stale, double *sums) {
+              const std::int32_t *labels, const std::uint8_t *stale, double *sums, double *rests) {
     const auto run = rows.is_float32 ? add_rows_of<float> : add_rows_of<double>;
-    run(rows, first, last, weights, labels, stale, sums);
+    run(rows, first, last, weights, labels, stale, sums, rests);
 }
 
 }  // namespace

@@ -58,9 +58,11 @@ struct InstructionSet {
                           float upper);
 
     // Add rows, columns [first, last), to the sums of their clusters, in row order; only those of
-    // clusters that `stale` marks.
+    // clusters that `stale` marks. What rounding takes from `sums` is gathered in `rests`, so that
+    // both together are right to the last digit: the mean of a million equal points is that point.
     void (*add_rows)(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
-                     const std::int32_t *labels, const std::uint8_t *stale, double *sums);
+                     const std::int32_t *labels, const std::uint8_t *stale, double *sums,
+                     double *rests);
 };
 
 // The fastest set that this processor has, or the one that KMEANDER_ISA names.

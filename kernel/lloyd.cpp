@@ -1,12 +1,16 @@
 #include "lloyd.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "aggregates.hpp"
 #include "partition.hpp"
 
 namespace kmeander {
 namespace {
+
+constexpr double kLastDigits = 16.0 * std::numeric_limits<double>::epsilon();
 
 double operations_per_pass(const std::vector<Batch> &batches, std::size_t k) {
     double operations = 0.0;
@@ -49,7 +53,11 @@ public:
             aggregates_.mean(c, mean_.data());
             double *centroid = centroids_ + c * d_;
             for (std::size_t j = 0; j < d_; ++j) {
-                shift += (mean_[j] - centroid[j]) * (mean_[j] - centroid[j]);
+                // A mean may miss by its last digits. That is no move: a column in which all points
+                // are equal must not set the clusters adrift, however large its values.
+                const double moved = mean_[j] - centroid[j];
+                if (std::fabs(moved) <= kLastDigits * std::fabs(mean_[j])) continue;
+                shift += moved * moved;
                 centroid[j] = mean_[j];
             }
         }
@@ -65,7 +73,8 @@ public:
 
 private:
     // Each cluster without mass takes the point that costs most where it is. That point's cost
-    // becomes zero and the means of the others only improve, so the error falls.
+    // becomes zero and the means of the others only improve, so the error falls. Points that are
+    // all their cluster has, and equal, are left alone: their centroid goes there anyway.
     void reseed_empty(std::uint8_t *reseeded) {
         std::vector<double> costs;
         for (;;) {
@@ -74,6 +83,7 @@ private:
                 std::find_if(masses.begin(), masses.end(), [](double mass) { return mass <= 0.0; });
             if (found == masses.end()) return;
             if (costs.empty()) costs = costs_of_points();
+            spare_lone_points(costs);
             const auto dearest = std::max_element(costs.begin(), costs.end());
             if (*dearest <= 0.0) return;
             const std::size_t cluster = static_cast<std::size_t>(found - masses.begin());
@@ -82,23 +92,50 @@ private:
         }
     }
 
+    // Whether a point lies at its centroid but for rounding: the mean of equal points may miss them
+    // by the last digits of its decayed sums.
+    bool is_at(const double *point, const double *centroid) const {
+        constexpr double kRounding = 1e-13;
+        for (std::size_t j = 0; j < d_; ++j)
+            if (std::fabs(point[j] - centroid[j]) > kRounding * std::fabs(point[j])) return false;
+        return true;
+    }
+
     // Decayed weight times squared distance to the own centroid, all points in window order.
     std::vector<double> costs_of_points() {
-        // A mean of equal points may miss them by rounding: that is no distance worth a cluster.
-        constexpr double kRounding = 1e-13;
-        const std::vector<double> origin(d_);
-        std::vector<double> costs;
+        std::vector<double> costs, point(d_);
         for (const Batch &batch : batches_) {
             for (std::size_t i = 0; i < batch.rows.count; ++i) {
-                double squared, length;
-                set_.squared_to(batch.rows, i, i + 1, centroids_ + batch.labels[i] * d_, &squared);
-                set_.squared_to(batch.rows, i, i + 1, origin.data(), &length);
-                if (squared <= kRounding * kRounding * length) squared = 0.0;
+                const double *centroid = centroids_ + batch.labels[i] * d_;
+                double squared;
+                set_.squared_to(batch.rows, i, i + 1, centroid, &squared);
+                set_.widen(batch.rows, i, point.data());
+                if (is_at(point.data(), centroid)) squared = 0.0;
                 costs.push_back(batch.decay * weight_of(batch, i) * squared);
             }
         }
         n_distances_ += static_cast<std::int64_t>(costs.size());
         return costs;
+    }
+
+    // Set the costs of a cluster's points to 0 where all that have weight are equal.
+    void spare_lone_points(std::vector<double> &costs) const {
+        std::vector<double> points(k_ * d_), point(d_);
+        std::vector<std::uint8_t> seen(k_, 0), mixed(k_, 0);
+        for (const Batch &batch : batches_) {
+            for (std::size_t i = 0; i < batch.rows.count; ++i) {
+                const std::size_t c = static_cast<std::size_t>(batch.labels[i]);
+                if (mixed[c] || weight_of(batch, i) <= 0.0) continue;
+                set_.widen(batch.rows, i, point.data());
+                if (!seen[c]) std::copy(point.begin(), point.end(), points.begin() + c * d_);
+                seen[c] = 1;
+                mixed[c] = !std::equal(point.begin(), point.end(), points.begin() + c * d_);
+            }
+        }
+        double *cost = costs.data();
+        for (const Batch &batch : batches_)
+            for (std::size_t i = 0; i < batch.rows.count; ++i, ++cost)
+                if (!mixed[static_cast<std::size_t>(batch.labels[i])]) *cost = 0.0;
     }
 
     // Hand the point at `position` of the window to `cluster`, and lower the costs of the points
@@ -147,18 +184,17 @@ LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
     std::int64_t n_iter = 1;
     bool converged = false;
     for (std::size_t updates = 0; updates < limits.max_iter && !converged; ++updates) {
-        double shift = solver.update(reseeded);
-        if (shift == 0.0) {  // the centroids already were the means: no pass would change a label
-            converged = true;
-            break;
-        }
-        bool changed = solver.assign();
-        ++n_iter;
+        if (limits.interrupted()) throw Interrupted();
+        const double shift = solver.update(reseeded);
+        // Where nothing moves, no pass would change a label.
+        bool changed = shift > 0.0 && solver.assign();
+        n_iter += shift > 0.0;
         if (!changed) {
             // The means came from sums that rows have been moved out of and into. Take them from
-            // exact ones; that changes digits beyond the labels', which is made sure of.
+            // exact ones; should that change a label after all, go on.
             solver.settle();
             changed = solver.update(reseeded) > 0.0 && solver.assign();
+            n_iter += changed;
         }
         converged = !changed || shift <= limits.shift;
     }

@@ -5,6 +5,7 @@
 namespace kmeander {
 
 Team::Team(std::size_t n_workers) {
+    threads_.reserve(n_workers);
     for (std::size_t worker = 1; worker < n_workers; ++worker) {
         try {
             threads_.emplace_back([this, worker] { serve(worker); });

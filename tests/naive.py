@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
+from kmeander.arguments import generator_for
 
 # Lists, tuples or arrays of numbers alike.
 Point = Any
@@ -91,6 +92,7 @@ class Fit:
     n_iter: int
     converged: bool
     errors: list[float]  # after each assignment pass
+    reseeded: bool
     margin: float  # the closest call: least relative gap by which something was decided
 
 
@@ -119,9 +121,11 @@ def lloyd(
 
     labels, error = assign()
     errors = [error]
-    n_iter, converged = 1, False
+    n_iter, converged, reseeded = 1, False, False
     for _ in range(max_iter):
+        given = list(labels)
         margin = min(margin, reseed(points, weights, centres, labels))
+        reseeded = reseeded or labels != given
         moved = False
         for c in range(k):
             members = [i for i, label in enumerate(labels) if label == c and weights[i] > 0]
@@ -131,8 +135,10 @@ def lloyd(
                     math.fsum(weights[i] * float(points[i][j]) for i in members) / heavy
                     for j in range(len(points[0]))
                 ]
-                moved = moved or mean != centres[c]
-                centres[c] = mean
+                for j, (old, new) in enumerate(zip(centres[c], mean, strict=True)):
+                    if abs(new - old) > 16 * sys.float_info.epsilon * abs(new):
+                        moved = True
+                        centres[c][j] = new
         if not moved:
             converged = True
             break
@@ -146,7 +152,7 @@ def lloyd(
     masses = [
         math.fsum(w for w, a in zip(weights, labels, strict=True) if a == c) for c in range(k)
     ]
-    return Fit(centres, labels, masses, error, n_iter, converged, errors, margin)
+    return Fit(centres, labels, masses, error, n_iter, converged, errors, reseeded, margin)
 
 
 def reseed(
@@ -169,6 +175,11 @@ def reseed(
         for w, c in zip(weights, labels, strict=True):
             masses[c] += w
         empty = [c for c, mass in enumerate(masses) if mass == 0]
+        # Equal points that are all their cluster has are left alone: its centroid goes there.
+        for i, label in enumerate(labels):
+            rows = zip(points, weights, labels, strict=True)
+            if len({tuple(x) for x, w, c in rows if c == label and w > 0}) == 1:
+                costs[i] = 0.0
         if not empty or max(costs) == 0:
             return margin
         dearest = costs.index(max(costs))
@@ -238,12 +249,12 @@ class FSKM:
         self.n_steps = 0
 
     def step(self, points: Points, weights: Weights, elapsed: float) -> Any:
-        uniforms = np.random.default_rng([self.seed, self.n_steps]).random(self.n_clusters)
+        uniforms = generator_for(self.seed, self.n_steps).random(self.n_clusters)
         for batch in self.window:
             batch.age += elapsed
         self.window = [batch for batch in self.window if batch.age < self.max_batches]
         if not self.centroids:
-            start = kmeans(points, weights, uniforms.tolist()).centroids
+            start = [points[i] for i in kmeans_plusplus(points, weights, uniforms)]
         elif self.init == "previous":
             start = self.centroids
         else:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,25 @@ def test_what_cannot_be_stored_is_refused() -> None:
     with pytest.raises(CheckpointError) as caught:
         checkpoint.to_bytes({"a": np.array([1j])})
     assert str(caught.value) == "an array of type complex128 cannot be stored."
+
+
+def test_threads_that_save_to_one_path_do_not_meet(tmp_path: Path) -> None:
+    def save(number: int) -> None:
+        for _ in range(20):
+            checkpoint.write(tmp_path / "state", {"a": np.full(1000, float(number))})
+            checkpoint.read(tmp_path / "state")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_arrays_that_are_read_are_aligned_and_cannot_be_written() -> None:
+    state = {"pad": "x", "one": np.arange(3, dtype=np.int32), "two": np.arange(4.0)}
+    for pad in range(8):
+        read = checkpoint.from_bytes(checkpoint.to_bytes({**state, "pad": "x" * pad}), "memory")
+        assert read["two"].flags.aligned
+        assert not read["two"].flags.writeable
 
 
 GOLDEN = Path(__file__).parent / "golden" / "forgetful-format-1.ckpt"

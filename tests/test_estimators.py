@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,16 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from kmeander import FSKM, PSKM, Batch, ForgetfulKMeans, PrivilegedKMeans, checkpoint, load
+from kmeander import (
+    FSKM,
+    PSKM,
+    Batch,
+    CheckpointError,
+    ForgetfulKMeans,
+    PrivilegedKMeans,
+    checkpoint,
+    load,
+)
 from tests.conftest import INITS, drifting_stream
 
 Estimator = ForgetfulKMeans | PrivilegedKMeans
@@ -95,12 +105,18 @@ def test_fit_forgets_everything() -> None:
     assert used.n_steps_ == 1
 
 
-def test_as_in_paper_is_plain_fskm() -> None:
-    plain = ForgetfulKMeans.as_in_paper(5, rho=0.457, init="weighted", random_state=1)
-    assert (
-        plain.get_params()
-        == ForgetfulKMeans(5, rho=0.457, init="weighted", random_state=1).get_params()
-    )
+def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
+    plain = ForgetfulKMeans.as_in_paper(5, rho=0.457, random_state=1)
+    assert plain.get_params() == {
+        "n_clusters": 5,
+        "init": "hungarian",
+        "rho": 0.457,
+        "max_batches": None,
+        "max_iter": 300,
+        "tol": 0.0,
+        "n_threads": None,
+        "random_state": 1,
+    }
 
 
 def test_score_and_transform_follow_from_the_centroids() -> None:
@@ -241,3 +257,131 @@ def test_what_is_shown_cannot_damage_the_model() -> None:
     estimator = ForgetfulKMeans(4, random_state=0).fit(drifting_stream(1)[0])
     with pytest.raises(ValueError, match="read-only"):
         estimator.cluster_centers_[0] = 0.0
+
+
+def test_predict_does_not_notice_a_bad_batch_in_another_thread() -> None:
+    """Nor a batch of other columns that fit is busy with."""
+    points = drifting_stream(1, n_points=200)[0]
+    estimator = ForgetfulKMeans(4, random_state=0).partial_fit(points)
+    expected = estimator.predict(points).tolist()
+    bad = points.copy()
+    bad[0, 0] = np.nan
+    over = threading.Event()
+    wrong: list[object] = []
+
+    def watch() -> None:
+        while not over.is_set():
+            try:
+                if estimator.predict(points).tolist() != expected:
+                    wrong.append("labels")
+            except Exception as error:  # whatever it is, it is wrong
+                wrong.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    watchers = [threading.Thread(target=watch) for _ in range(3)]
+    try:
+        for watcher in watchers:
+            watcher.start()
+        for _ in range(200):
+            for refused in (bad, np.zeros((2, 7))):
+                with pytest.raises(ValueError):
+                    estimator.fit(refused)
+                with pytest.raises(ValueError):
+                    estimator.partial_fit(refused)
+    finally:
+        over.set()
+        sys.setswitchinterval(interval)
+        for watcher in watchers:
+            watcher.join()
+    assert wrong == []
+
+
+def test_a_warning_turned_into_an_error_leaves_the_model_as_it_was() -> None:
+    points = np.random.default_rng(0).normal(size=(500, 2))
+    estimator = ForgetfulKMeans(10, max_iter=1, random_state=0)
+    with pytest.raises(ConvergenceWarning):  # the test run makes errors of warnings
+        estimator.partial_fit(points)
+    assert not hasattr(estimator, "n_steps_")
+
+
+def test_a_refused_fit_does_not_draw_from_the_generator() -> None:
+    generator = np.random.default_rng(0)
+    before = generator.bit_generator.state
+    with pytest.raises(ValueError, match="needs at least as many to fit"):
+        ForgetfulKMeans(9, random_state=generator).fit(np.zeros((3, 2)))
+    assert generator.bit_generator.state == before
+
+
+def test_numpy_scalars_are_parameters_like_any_other(tmp_path: Path) -> None:
+    points = drifting_stream(1)[0]
+    estimator = ForgetfulKMeans(
+        np.int64(3),  # type: ignore[arg-type]
+        rho=np.float32(0.5),  # type: ignore[arg-type]
+        max_batches=np.int64(4),  # type: ignore[arg-type]
+        max_iter=np.int32(50),  # type: ignore[arg-type]
+        random_state=np.int64(7),  # type: ignore[arg-type]
+    )
+    estimator.fit(points).save(tmp_path / "model")
+    assert load(tmp_path / "model").step_ == estimator.step_
+
+
+def test_what_load_could_not_make_again_is_not_saved(tmp_path: Path) -> None:
+    class Mine(ForgetfulKMeans):
+        pass
+
+    with pytest.raises(CheckpointError, match="a Mine cannot be saved"):
+        Mine(2).save(tmp_path / "mine")
+    with pytest.raises(CheckpointError, match="nothing has been drawn yet"):
+        ForgetfulKMeans(2, random_state=np.random.default_rng(0)).save(tmp_path / "undrawn")
+    with pytest.raises(FileNotFoundError) as caught:
+        ForgetfulKMeans(2).save(tmp_path / "nowhere" / "model")
+    assert str(caught.value) == (
+        f"{tmp_path / 'nowhere' / 'model'} cannot be written: there is no folder "
+        f"{tmp_path / 'nowhere'}."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pickled_model_cannot_be_damaged_through_what_it_shows() -> None:
+    estimator = pickle.loads(pickle.dumps(ForgetfulKMeans(4).fit(drifting_stream(1)[0])))
+    for shown in (estimator.cluster_centers_, estimator.cluster_weights_, estimator.labels_):
+        with pytest.raises(ValueError, match="read-only"):
+            shown[0] = 0
+
+
+def test_frames_are_answered_with_the_names_of_their_columns() -> None:
+    frame = pd.DataFrame({"temp": [1.0, 2.0], "load": [3.0, np.nan]})
+    with pytest.raises(ValueError) as caught:
+        ForgetfulKMeans(1).fit(frame)
+    assert str(caught.value) == (
+        "X holds NaN at row 1, column 'load'. Every value must be finite; drop or fill such rows "
+        "first."
+    )
+    dated = pd.DataFrame({"a": [1.0], "when": [pd.Timestamp("2026-01-01")]})
+    with pytest.raises(ValueError, match="Convert dates and durations to numbers first"):
+        ForgetfulKMeans(1).fit(dated)
+
+
+def test_drift_is_yes_or_no() -> None:
+    with pytest.raises(ValueError) as caught:
+        PrivilegedKMeans(1).partial_fit([[1.0]], drift="no")  # type: ignore[arg-type]
+    assert str(caught.value) == "drift must be True or False, got 'no'."
+
+
+def test_the_first_batch_counts_its_passes_and_keeps_to_max_iter() -> None:
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    whole = ForgetfulKMeans(10, random_state=0).fit(points)
+    assert whole.n_iter_ > 5
+    with pytest.warns(ConvergenceWarning):
+        short = ForgetfulKMeans(10, random_state=0, max_iter=3).fit(points)
+    assert short.n_iter_ == 4
+
+
+def test_a_kernel_of_another_kind_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ForgetfulKMeans(1).fit([[1.0]]).save(tmp_path / "model")
+    monkeypatch.setattr("kmeander.estimators.INSTRUCTION_SET", "another")
+    with pytest.warns(UserWarning, match="results agree to rounding, not to the last bit"):
+        load(tmp_path / "model")

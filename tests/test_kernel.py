@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import kmeander
 from kmeander import _kernel, weighted_lloyd
 from kmeander.arrays import Points
 from kmeander.lloyd import nearest
+from kmeander.window import Remembered
 from tests import naive
 from tests.strategies import problems
 
@@ -148,8 +150,8 @@ def test_an_unknown_instruction_set_is_refused() -> None:
     stderr = run_with("mmx").stderr
     offered = "'baseline'" + (" and 'avx2'" if _kernel.instruction_set() == "avx2" else "")
     assert (
-        f"ValueError: KMEANDER_ISA is 'mmx', but this processor and build offer {offered}. "
-        "Unset it to take the fastest." in stderr
+        "kmeander.exceptions.InputError: KMEANDER_ISA is 'mmx', but this processor and build offer "
+        f"{offered}. Unset it to take the fastest." in stderr
     )
 
 
@@ -178,3 +180,101 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
         _kernel.nearest(points, np.zeros((1, 2)), np.zeros(4, np.int32), short, 1)
     with pytest.raises(ValueError, match="kernel: weights and points differ in length"):
         _kernel.seed(points, short, np.zeros(2), np.zeros(2, np.int64), 1)
+    labels, bounds = np.zeros(4, np.int32), np.zeros(4, np.float32)
+    batch: Any = ([points], [None], np.ones(1), [labels], [bounds], [bounds.copy()])
+    totals: Any = ([np.zeros(2)], [np.zeros((2, 2))], [np.zeros(2)])
+    errors: Any = (np.zeros(1), np.zeros(1), np.zeros(2, np.uint8), 9, 0.0, 1)
+    centroids = np.zeros((2, 2))
+    _kernel.lloyd(*batch, [None], *totals, [False], centroids, *errors)
+    with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
+        _kernel.lloyd(*batch, [np.zeros((3, 2))], *totals, [False], centroids, *errors)
+    with pytest.raises(ValueError, match="kernel: one entry per batch is needed"):
+        _kernel.lloyd(*batch, [None, None], *totals, [False], centroids, *errors)
+    labels[2] = 5
+    with pytest.raises(ValueError, match="kernel: bounds or sums without labels"):
+        _kernel.lloyd(*batch, [centroids], *totals, [False], centroids.copy(), *errors)
+
+
+def test_arrays_that_are_not_aligned_are_copied_or_refused() -> None:
+    raw = np.zeros(8 * 6 + 1, dtype=np.uint8)
+    crooked = raw[1:].view(np.float64).reshape(3, 2)
+    assert not crooked.flags.aligned
+    assert weighted_lloyd(crooked, [[0.0, 0.0]]).error == 0.0
+    with pytest.raises(ValueError, match="kernel: an array is not aligned"):
+        _kernel.nearest(crooked, np.zeros((1, 2)), np.zeros(3, np.int32), np.zeros(3), 1)
+
+
+def test_the_baseline_kernel_passes_the_same_tests() -> None:
+    """The set that a processor without AVX2 takes, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_lloyd.py",
+         "tests/test_models.py", __file__, "-k", "not baseline and not instruction_set"],
+        env={**os.environ, "KMEANDER_ISA": "baseline"},
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+# Drifting streams on which a model that carries bounds and sums is compared with one that has
+# to measure everything anew at each batch.
+@pytest.mark.parametrize("init", ["previous", "hungarian", "weighted", "current"])
+@pytest.mark.parametrize("n_clusters", [3, 9, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_carried_bounds_change_no_label_along_a_stream(
+    init: str, n_clusters: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    model = kmeander.FSKM(n_clusters, init=init, rho=0.8, random_state=seed)
+    centres = rng.normal(scale=2.0, size=(n_clusters, 4))
+    for index in range(25):
+        centres += rng.normal(scale=2.0 if index % 8 == 7 else 0.05, size=centres.shape)
+        n_points = int(rng.integers(5, 300))
+        points: Points = centres[rng.integers(n_clusters, size=n_points)]
+        points = np.round(points + rng.normal(size=points.shape), 1)  # ties and twins
+        if index % 3 == 0:
+            points = points.astype(np.float32)
+        weights = rng.integers(0, 3, size=n_points) + (np.arange(n_points) == 0)
+        batch = kmeander.Batch(index, points, weights, elapsed=float(rng.choice([0.5, 1.0, 3.0])))
+        forgetful = kmeander.FSKM.from_state(without_bounds(model.state()))
+        step, plain = model.step(batch), forgetful.step(batch)
+        assert step.to_dict() == {**plain.to_dict(), "n_distances": step.n_distances}
+        for one, other in zip(model.window.batches, forgetful.window.batches, strict=True):
+            assert one.labels.tolist() == other.labels.tolist()
+            assert_bounds_hold(one, step.centroids)
+
+
+def without_bounds(state: dict[str, Any]) -> dict[str, Any]:
+    batches = [
+        {**batch, "upper": None, "lower": None, "totals": None}
+        for batch in state["window"]["batches"]
+    ]
+    return {**state, "window": {**state["window"], "batches": batches}}
+
+
+def assert_bounds_hold(batch: Remembered, centroids: NDArray[np.float64] | None) -> None:
+    assert batch.bounds is not None and centroids is not None
+    distances = np.sqrt(((batch.points[:, None].astype(np.float64) - centroids) ** 2).sum(axis=2))
+    rows = np.arange(len(distances))
+    assert (batch.bounds.upper >= distances[rows, batch.labels]).all()
+    distances[rows, batch.labels] = np.inf
+    assert (batch.bounds.lower <= distances.min(axis=1)).all()
+
+
+def test_distances_of_a_fixed_stream_stay_few() -> None:
+    """The share of plain Lloyd's that the window needs; a return to full passes would show."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(scale=3.0, size=(50, 20))
+    model = kmeander.FSKM(50, init="previous", rho=0.7, max_batches=12, random_state=0)
+    computed = plain = 0
+    for index in range(42):
+        if index % 10 == 0:
+            centres += rng.normal(scale=1.0, size=centres.shape)
+        points = centres[rng.integers(50, size=500)] + rng.normal(size=(500, 20))
+        step = model.step(kmeander.Batch(index, points))
+        if index >= 12:
+            computed += step.n_distances
+            plain += step.n_distances_plain
+    assert computed < 0.06 * plain

@@ -113,7 +113,7 @@ def test_the_gap_is_what_the_errors_expect() -> None:
     [
         (
             lambda: surrogate_error([], [[0.0]], 0.5),
-            "batches is empty. At least one batch is needed for an error.",
+            "batches must be a sequence of at least one batch, got [].",
         ),
         (
             lambda: surrogate_error([[[1.0]], [[1.0, 2.0]]], [[0.0]], 0.5),

@@ -85,7 +85,9 @@ def test_importing_loads_nothing_heavy() -> None:
         import sys, kmeander
         heavy = {"sklearn", "scipy", "pyarrow", "matplotlib", "pandas", "rich", "typer"}
         print(sorted(heavy & set(sys.modules)))
-        kmeander.FSKM(2, random_state=0).step(kmeander.Batch(0, [[0.0], [1.0]]))
+        model = kmeander.FSKM(2, init="previous", random_state=0)
+        for index in range(2):
+            model.step(kmeander.Batch(index, [[0.0], [1.0]]))
         print(sorted(heavy & set(sys.modules)))
         """
     assert python(code).stdout == "[]\n[]\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import select
 import subprocess
 import sys
 import time
@@ -110,38 +112,44 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     refused = kmeander("run", str(path), "--clusters", "2")
     assert refused.returncode == 1
     assert refused.stderr == (
-        f"kmeander run: {path} row 1 (below the header): 'row0' is not a number in column 'id'. "
-        "Every value must be a finite number; choose the columns to cluster with --columns.\n"
+        f"kmeander run: {path}: 'row0' in column 'id' is not a number. Leave such columns out with "
+        "--columns.\n"
     )
     missing = kmeander("run", str(path), "--columns", "a,c")
     assert missing.stderr == (f"kmeander run: {path} has no column 'c'. It has 'id', 'a', 'b'.\n")
 
 
-HERE = "{{}} row {} (below the header):"
-RULE = "Every value must be a finite number; choose the columns to cluster with --columns."
+RULE = "Every value must be a number within ±1e+120; leave other columns out with --columns."
+TEXT = "in column 'b' is not a number. Leave such columns out with --columns."
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3,n/a\n", f"{HERE.format(2)} 'n/a' is not a number in column 'b'. {RULE}"),
-        ("a,b\n1,2\n3,\n", f"{HERE.format(2)} nothing in column 'b'. {RULE}"),
-        ("a,b\n1,2\n3,nan\n", f"{HERE.format(2)} nan in column 'b'. {RULE}"),
-        ("a,b\n1,2\n3,-inf\n", f"{HERE.format(2)} -inf in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,n/a\n", f"{{}}: 'n/a' {TEXT}"),
+        ("a,b\n1,2026-01-01\n", f"{{}}: '2026-01-01' {TEXT}"),
+        ("a,b\n1,2\n3,\n", f"{{}} row 2: nothing in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,nan\n", f"{{}} row 2: nan in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,-inf\n", f"{{}} row 2: -inf in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,1e200\n", f"{{}} row 2: 1e+200 in column 'b'. {RULE}"),
+        ("a,b\n1,2\n3,4,5\n", "{}: 3 fields where the header has 2: '3,4,5'."),
+        ("a,b\n", "{} has no rows."),
+        ("", "{} is empty: not even a header."),
         (
-            "a,b\n1,2026-01-01\n",
-            f"{HERE.format(1)} date32[day] datetime.date(2026, 1, 1) in column 'b'. {RULE}",
+            "1,2\n3,4\n",
+            "{} begins with a row of numbers. The first line must hold the names of the columns.",
         ),
         (
-            "a,b\n1,2\n3,4,5\n",
-            "{} cannot be read as CSV: CSV parse error: Expected 2 columns, got 3: 3,4,5.",
+            "a,a\n1,2\n",
+            "column 'a' is there more than once in 'a, a' of {}. Every column needs a name of its "
+            "own.",
         ),
-        ("a,b\n", "{} has a header but no rows."),
-        ("", "{} cannot be read as CSV: Empty CSV file."),
-        ("a,a\n1,2\n", "{} has more than one column 'a'. Rename one of them."),
     ],
-    ids=["text", "missing", "nan", "inf", "date", "ragged", "no rows", "empty", "twice"],
-)
+    ids=[
+        "text", "date", "missing", "nan", "inf", "huge", "ragged", "no rows", "empty", "no header",
+        "twice",
+    ],
+)  # fmt: skip
 def test_bad_files_are_explained_in_one_line(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text)
@@ -150,13 +158,90 @@ def test_bad_files_are_explained_in_one_line(text: str, message: str, tmp_path: 
     assert done.stderr == f"kmeander run: {message.format(path)}\n"
 
 
-def test_text_far_down_a_file_is_found_too(tmp_path: Path) -> None:
-    """Beyond the block from which pyarrow infers that the column holds numbers."""
+def test_the_whole_file_is_read_as_numbers_not_only_its_first_block(tmp_path: Path) -> None:
+    """Whole numbers for more than a megabyte, then a fraction; text in a column left out."""
     path = tmp_path / "long.csv"
-    path.write_text("a,b\n" + "1,2\n3,4\n" * 200_000 + "5,oops\n")
-    done = kmeander("run", str(path), "--clusters", "2", "--batch-size", "100000")
+    path.write_text("a,b\n" + "1,2\n3,4\n" * 200_000 + "5.5,oops\n")
+    done = kmeander("run", str(path), "--clusters", "2", "--columns", "a", "--batch-size", "100000")
+    assert done.returncode == 0
+    assert [step["n_points"] for step in lines(done.stdout)] == [100_000] * 4 + [1]
+    refused = kmeander("run", str(path), "--clusters", "2", "--batch-size", "100000")
+    assert refused.returncode == 1
+    assert re.fullmatch(
+        rf"kmeander run: {path}, after row \d+: 'oops' in column 'b' is not a number. "
+        r"Leave such columns out with --columns.\n",
+        refused.stderr,
+    )
+
+
+def test_standard_input_is_learnt_as_it_comes() -> None:
+    """A Step is out before the input ends, at the latest when the next rows have come."""
+    with subprocess.Popen(
+        [PROGRAM, "run", "-", "--clusters", "2", "--batch-size", "3"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("a,b\n1,2\n3,4\n5,6\n")
+        process.stdin.flush()
+        for _ in range(100):  # a row every 0.1 s, until something comes out or 10 s have passed
+            process.stdin.write("7,8\n")
+            process.stdin.flush()
+            if select.select([process.stdout], [], [], 0.1)[0]:
+                break
+        came = bool(select.select([process.stdout], [], [], 0)[0])
+        process.stdin.close()
+        first = json.loads(process.stdout.readline())
+        process.stdout.read()
+    assert came
+    assert first["n_points"] == 3
+    assert process.returncode == 0
+
+
+def test_the_source_is_never_overwritten(csv: Path) -> None:
+    before = csv.read_bytes()
+    done = kmeander("run", str(csv), "--steps", str(csv))
+    assert done.returncode == 2
+    assert "would overwrite the source" in done.stderr
+    assert csv.read_bytes() == before
+
+
+@pytest.mark.parametrize("target", ["nowhere/steps.jsonl", "."])
+def test_an_output_that_cannot_be_written_is_one_line(
+    csv: Path, tmp_path: Path, target: str
+) -> None:
+    done = kmeander("run", str(csv), "--steps", str(tmp_path / target))
     assert done.returncode == 1
-    assert done.stderr == f"kmeander run: {path}: 'oops' in column 'b' is not a number.\n"
+    assert done.stderr.startswith(f"kmeander run: --steps {tmp_path / target} cannot be written: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_full_disk_is_one_line(csv: Path) -> None:
+    done = kmeander("run", str(csv), "--steps", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "kmeander run: [Errno 28] No space left on device\n"
+
+
+def test_text_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes(b"a,b\xe9\n1,2\n")
+    done = kmeander("run", str(path))
+    assert done.stderr == (
+        f"kmeander run: {path} is not UTF-8 text: unexpected end of data at byte 3 of the header. "
+        "Convert it first, with iconv for instance.\n"
+    )
+
+
+def test_version_and_module() -> None:
+    from kmeander import __version__
+
+    assert kmeander("--version").stdout == f"kmeander {__version__}\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "kmeander", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"kmeander {__version__}\n"
 
 
 def test_files_that_cannot_be_opened_are_explained(tmp_path: Path) -> None:
@@ -177,9 +262,8 @@ def test_files_that_cannot_be_opened_are_explained(tmp_path: Path) -> None:
 def test_wrong_usage_exits_with_2(csv: Path) -> None:
     for words in (["run"], ["run", str(csv), "--rho", ".5", "--half-life", "2"], ["walk"]):
         assert kmeander(*words).returncode == 2
-    beyond = kmeander("run", str(csv), "--rho", "1.3")
-    assert beyond.returncode == 1
-    assert beyond.stderr.startswith("kmeander run: rho must lie in (0, 1], got 1.3. ")
+    for words in (["--rho", "1.3"], ["--rho", "1"], ["--half-life", "0"], ["--clusters", "0"]):
+        assert kmeander("run", str(csv), *words).returncode == 2
 
 
 def test_a_stream_that_never_shows_k_points_says_so(tmp_path: Path) -> None:

@@ -119,8 +119,8 @@ def test_small_batches_keep_no_sums_and_lose_nothing() -> None:
     centroids = np.array([[0.0, 1.0], [8.0, 9.0]])
     small = fit_window(window_of(7, 7), centroids, Limits())
     large = fit_window(window_of(8, 8), centroids, Limits())
-    assert [batch.sums is None for batch in small.window.batches] == [True, True]
-    assert [batch.sums is None for batch in large.window.batches] == [False, False]
+    assert [batch.totals is None for batch in small.window.batches] == [True, True]
+    assert [batch.totals is None for batch in large.window.batches] == [False, False]
     assert small.window.cluster_masses(2).sum() == 7 * 0.5 + 7
     again = fit_window(small.window, small.centroids, Limits())
     assert again.centroids.tobytes() == small.centroids.tobytes()
@@ -134,9 +134,14 @@ def test_kept_sums_are_those_of_the_labels(rng: np.random.Generator) -> None:
         fit = fit_window(window, rng.normal(size=(4, 3)), Limits())
         window = fit.window
     for batch in window.batches:
-        assert batch.weights is not None and batch.masses is not None and batch.sums is not None
+        assert batch.weights is not None and batch.totals is not None
         for k in range(4):
             mine = batch.labels == k
-            assert batch.masses[k] == pytest.approx(batch.weights[mine].sum())
-            expected = (batch.weights[mine, None] * batch.points[mine]).sum(axis=0)
-            np.testing.assert_allclose(batch.sums[k], expected, atol=1e-12)
+            weights, points = batch.weights[mine], batch.points[mine]
+            assert batch.totals.masses[k] == pytest.approx(weights.sum())
+            expected = (weights[:, None] * points).sum(axis=0)
+            np.testing.assert_allclose(batch.totals.sums[k], expected, atol=1e-12)
+            if mine.any():
+                mean = expected / weights.sum()
+                scatter = (weights[:, None] * (points - mean) ** 2).sum()
+                assert batch.totals.scatter[k] == pytest.approx(scatter)

@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 THREADS_VARIABLE = "KMEANDER_NUM_THREADS"
 
 
-def whole_number(name: str, value: Any, *, at_least: int, meaning: str) -> int:
+def whole_number(
+    name: str, value: Any, *, at_least: int, meaning: str, at_most: int = 2**31 - 1
+) -> int:
     """Return `value` as an int of at least `at_least`."""
-    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= at_least:
-        return int(value)
+    if not isinstance(value, bool) and isinstance(value, Integral):
+        number = int(value)
+        if at_least <= number <= at_most:
+            return number
+        if number > at_most:
+            raise InputError(f"{name} must be at most {at_most}, got {number}. It is {meaning}.")
     raise InputError(
         f"{name} must be a whole number of at least {at_least}, got {value!r}. It is {meaning}."
     )
@@ -87,6 +93,7 @@ def seed_from(random_state: RandomState) -> int:
         "random_state",
         random_state,
         at_least=0,
+        at_most=2**128,
         meaning="a seed; a numpy Generator, a RandomState or None also serve",
     )
 
@@ -98,9 +105,9 @@ def truth(name: str, value: Any) -> bool:
     raise InputError(f"{name} must be True or False, got {value!r}.")
 
 
-def generator_for(seed: int, index: int) -> np.random.Generator:
-    """Return the generator of batch `index`: it depends on nothing that happened before.
+def generator_for(seed: int, *keys: int) -> np.random.Generator:
+    """Return the generator of a batch and a purpose: it depends on nothing that happened before.
 
     A resumed stream and an undisturbed one therefore draw the same numbers.
     """
-    return np.random.default_rng([seed, index])
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=keys))

@@ -25,6 +25,12 @@ LARGEST_WEIGHT = 1e30
 SMALLEST_WEIGHT = 1e-30
 
 
+try:
+    INSTRUCTION_SET = _kernel.instruction_set()
+except ValueError as error:  # KMEANDER_ISA names one that there is not
+    raise InputError(str(error)) from None
+
+
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return `array`, made read-only, so that it can be shared without copying."""
     array.flags.writeable = False
@@ -67,7 +73,7 @@ drop or fill such rows first.
         raise InputError(
             f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
         )
-    array = np.ascontiguousarray(array)
+    array = np.require(array, requirements=["C", "ALIGNED"])
     position = _kernel.first_beyond(array, LARGEST_VALUE)
     if position >= 0:
         cell = divmod(position, array.shape[1])
@@ -184,8 +190,8 @@ def _text_as_floats(
             except (TypeError, ValueError) as why:
                 kind = InputTypeError if isinstance(why, TypeError) else InputError
                 raise kind(
-                    f"{name} holds {value!r} at {_place(cell, columns)}, which is not a number ({why}). "
-                    "Encode such columns as numbers or leave them out."
+                    f"{name} holds {value!r} at {_place(cell, columns)}, which is not a number "
+                    f"({why}). Encode such columns as numbers or leave them out."
                 ) from error
         raise InputError(f"{name} cannot be read as numbers ({error}).") from error
 
@@ -200,8 +206,8 @@ def _place(cell: tuple[int, ...], columns: Sequence[str] | None) -> str:
 def _bad_value(name: str, place: str, value: np.floating[Any]) -> str:
     if np.isfinite(value):
         return (
-            f"{name} holds {value:g} at {place}. Values must lie within ±{LARGEST_VALUE:g}, so that "
-            "their squares can be added; rescale the column."
+            f"{name} holds {value:g} at {place}. Values must lie within ±{LARGEST_VALUE:g}, so "
+            "that their squares can be added; rescale the column."
         )
     if np.isnan(value):
         return (

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import struct
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,10 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
     for described in header["arrays"]:
         dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
         count = math.prod(shape)
-        array = np.frombuffer(body, dtype, count, start).reshape(shape)
-        arrays.append(array)  # read-only, as it looks into `body`
+        # Copied, since inside `body` it need not be aligned, and would keep all of it alive.
+        array = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
+        array.flags.writeable = False
+        arrays.append(array)
         start += count * dtype.itemsize
     state: dict[str, Any] = _with_arrays(header["state"], arrays)
     return state
@@ -79,9 +82,9 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
     data = to_bytes(state)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.aside")
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.aside")
     try:
-        with aside.open("wb") as file:
+        with aside.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

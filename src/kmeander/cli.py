@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kmeander.exceptions import KmeanderError
+from kmeander.exceptions import InputError, KmeanderError
 
 try:
     import typer
@@ -41,8 +41,20 @@ class Init(StrEnum):
     previous = "previous"
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from kmeander import __version__
+
+        print(f"kmeander {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def group() -> None:
+def group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """K-means for data streams that change: forgets the past, keeps cluster ids."""
 
 
@@ -84,6 +96,10 @@ def run(
 
     if rho is not None and half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")
+    if rho is not None and not 0 < rho < 1:
+        raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
+    if half_life is not None and not half_life > 0:
+        raise typer.BadParameter(f"--half-life must be above 0, got {half_life:g}")
     if half_life is not None:
         rho = rho_for_half_life(half_life)
     model = FSKM(
@@ -93,7 +109,10 @@ def run(
         n_threads=threads,
         random_state=seed,
     )
-    rows = FileSource(source, batch_size, columns.split(",") if columns else None)
+    if steps is not None and steps.exists() and source != "-" and steps.samefile(source):
+        raise typer.BadParameter(f"--steps {steps} would overwrite the source")
+    chosen = [name.strip() for name in columns.split(",")] if columns else None
+    rows = FileSource(source, batch_size, chosen)
     with ExitStack() as stack:
         outlets = [*_step_file(steps, model, rows, stack), *_progress(rows, stack)]
         summary = run_batches(rows, model, outlets)
@@ -107,7 +126,7 @@ def _step_file(
     from kmeander import __version__
     from kmeander.sinks import JsonLines
 
-    if path is None and sys.stdout.isatty():
+    if path is None and (sys.stdout is None or sys.stdout.isatty()):
         return []
     facts = {
         "kmeander": __version__,
@@ -116,7 +135,10 @@ def _step_file(
         "batch_size": rows.batch_size,
         "settings": {**model.settings(), "random_state": model.seed},
     }
-    file = sys.stdout if path is None else stack.enter_context(path.open("w", encoding="utf-8"))
+    try:
+        file = sys.stdout if path is None else stack.enter_context(path.open("w", encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"--steps {path} cannot be written: {error.strerror}.") from error
     return [JsonLines(file, facts).write]
 
 
@@ -152,7 +174,7 @@ def _tell(summary: RunSummary, name: str) -> None:
         print(line, file=sys.stderr)
 
     say(
-        f"{name}: {summary.n_points} rows in {summary.n_batches} batches, "
+        f"{name}: {_count(summary.n_points, 'row')} in {_count(summary.n_batches, 'batch')}, "
         f"learnt in {summary.seconds:.2f} s."
     )
     last = summary.last
@@ -161,7 +183,7 @@ def _tell(summary: RunSummary, name: str) -> None:
         return
     say(
         f"Surrogate error {last.surrogate_error:.6g}, newest batch {last.batch_error:.6g}; "
-        f"window of {last.n_batches} batches, rho {last.rho:.4g}."
+        f"window of {_count(last.n_batches, 'batch')}, rho {last.rho:.4g}."
     )
     shares = " ".join(f"{mass / last.mass:.1%}" for mass in last.masses)
     say(f"Shares of the clusters now: {shares}")
@@ -171,9 +193,16 @@ def _tell(summary: RunSummary, name: str) -> None:
         say(f"Batches that stopped at max_iter: {summary.n_unconverged}.")
 
 
+def _count(number: int, what: str) -> str:
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number} {what}{'' if number == 1 else plural}"
+
+
 def main() -> None:
     """Entry point: a KmeanderError is one line and exit code 1, wrong usage 2."""
     try:
         app()
     except KmeanderError as error:
+        sys.exit(f"kmeander {' '.join(sys.argv[1:2])}: {error}")
+    except OSError as error:  # a full disk, a device that is gone; click has seen to closed pipes
         sys.exit(f"kmeander {' '.join(sys.argv[1:2])}: {error}")

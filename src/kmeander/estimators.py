@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
 from kmeander import checkpoint
+from kmeander.arguments import truth
+from kmeander.arrays import INSTRUCTION_SET
 from kmeander.exceptions import CheckpointError
 from kmeander.models import FSKM, PSKM
 from kmeander.stream_kmeans import StreamKMeans
@@ -34,16 +37,19 @@ class ForgetfulKMeans(StreamKMeans):
         Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
         `rho_for_drift`.
     max_batches : int, optional
-        Cap on the batches remembered; by default ``max_batches_for(rho)``. Needed with ``rho=1``.
+        Cap on the batches remembered. In any case a batch leaves once its age reaches
+        ``max_batches_for(rho)``: as many batches where each makes the others older by 1, more where
+        `elapsed` is smaller. Needed with ``rho=1``.
     max_iter : int, default=300
-        The most updates of the centroids per batch.
+        The most updates of the centroids, in the K-means on the batch and on the window, each.
     tol : float, default=0.0
         Stop once the squared moves of the centroids sum to at most `tol` times the mean variance
         of the columns; 0 goes on until no label changes.
     n_threads : int, optional
         By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
     random_state : int, RandomState, Generator or None, default=None
-        Decides the k-means++ seedings.
+        Decides the k-means++ seedings. Read at the first batch, when one seed is drawn and kept;
+        None takes it from the system, not from NumPy's global generator.
 
     Attributes
     ----------
@@ -113,7 +119,16 @@ class ForgetfulKMeans(StreamKMeans):
         **params
             As for the class.
         """
-        return cls(n_clusters, **params)
+        plain = {
+            "init": "hungarian",
+            "rho": 0.5,
+            "max_batches": None,
+            "max_iter": 300,
+            "tol": 0.0,
+            "n_threads": None,
+            "random_state": None,
+        }
+        return cls(n_clusters, **{**plain, **params})
 
     def partial_fit(
         self,
@@ -213,7 +228,7 @@ step_, n_features_in_, feature_names_in_
             Whether a new concept begins with `X`.
         """
         known = getattr(self, "_model", None)
-        concept = (0 if known is None else known.concept) + bool(drift)
+        concept = (0 if known is None else known.concept) + truth("drift", drift)
         return self._learn(X, sample_weight, 1.0, concept)
 
     def _new_model(self, random_state: RandomState) -> PSKM:
@@ -249,6 +264,14 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans:
             f"{path} holds no estimator, but {state.get('estimator') or sorted(state)}."
         )
     estimator_class, model_class = _ESTIMATORS[state["estimator"]]
+    if state["instruction_set"] != INSTRUCTION_SET:
+        warnings.warn(
+            f"{path} was saved by the {state['instruction_set']} kernel, this is the "
+            f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit. "
+            "KMEANDER_ISA chooses one that the processor has.",
+            UserWarning,
+            stacklevel=2,
+        )
     estimator = estimator_class(**state["params"])
     if state["model"] is not None:
         estimator._resume(model_class.from_state(state["model"]), state["feature_names_in"])

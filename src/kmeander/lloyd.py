@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,6 @@ from kmeander.arrays import (
     checked_centroids,
     checked_points,
     checked_weights,
-    frozen,
 )
 from kmeander.exceptions import InputError
 from kmeander.window import Bounds, Remembered, Totals, Window
@@ -44,16 +43,20 @@ class Limits:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number(
+        max_iter = whole_number(
             "max_iter", self.max_iter, at_least=1, meaning="the most updates of the centroids"
         )
-        finite_number(
+        tol = finite_number(
             "tol",
             self.tol,
             rule="a finite number of at least 0 (0 goes on until no label changes)",
             fits=is_finite(self.tol) and self.tol >= 0,
         )
-        thread_count(self.n_threads)
+        n_threads = thread_count(self.n_threads)
+        object.__setattr__(self, "max_iter", max_iter)
+        object.__setattr__(self, "tol", tol)
+        if self.n_threads is not None:
+            object.__setattr__(self, "n_threads", n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +139,11 @@ def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFi
         limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
         thread_count(limits.n_threads),
     )
-    for array in (centroids, *labels, *(array for part in (*bounds, *totals) for array in vars(part).values())):
+    for array in (
+        centroids,
+        *labels,
+        *(array for part in (*bounds, *totals) for array in vars(part).values()),
+    ):
         array.flags.writeable = False
     mass, newest_mass = window.mass, batches[-1].mass
     return WindowFit(
@@ -183,7 +190,7 @@ def kmeans(
 
     The result has as many clusters as there are distinct points where those are fewer.
     """
-    rows, n_distances = _seed(points, weights, n_clusters, rng, limits.n_threads)
+    rows, n_distances = seed_rows(points, weights, n_clusters, rng, limits.n_threads)
     found = fit_points(points, weights, points[rows].astype(np.float64), limits)
     return LloydResult(
         **{
@@ -192,6 +199,23 @@ def kmeans(
             "n_distances_plain": found.n_distances_plain + n_distances,
         }
     )
+
+
+def seed_rows(
+    points: Points,
+    weights: Weights | None,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_threads: int | None,
+) -> tuple[NDArray[np.int64], int]:
+    """Return the rows that k-means++ draws, and the distances it took.
+
+    They are fewer than asked for where there are fewer distinct points of positive weight.
+    """
+    chosen = np.empty(n_clusters, dtype=np.int64)
+    uniforms = rng.random(n_clusters)
+    n_seeds, n_distances = _kernel.seed(points, weights, uniforms, chosen, thread_count(n_threads))
+    return chosen[:n_seeds], n_distances
 
 
 def nearest(
@@ -276,26 +300,13 @@ def kmeans_plusplus(
     weights = checked_weights(sample_weight, len(points))
     whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
     rng = generator_for(seed_from(random_state), 0)
-    rows, _ = _seed(points, weights, n_clusters, rng, None)
+    rows, _ = seed_rows(points, weights, n_clusters, rng, None)
     if len(rows) < n_clusters:
         raise InputError(
             f"X has {len(rows)} distinct points of weight above 0, n_clusters={n_clusters} needs "
             "at least as many."
         )
     return points[rows].astype(np.float64)
-
-
-def _seed(
-    points: Points,
-    weights: Weights | None,
-    n_clusters: int,
-    rng: np.random.Generator,
-    n_threads: int | None,
-) -> tuple[NDArray[np.int64], int]:
-    chosen = np.empty(n_clusters, dtype=np.int64)
-    uniforms = rng.random(n_clusters)
-    n_seeds, n_distances = _kernel.seed(points, weights, uniforms, chosen, thread_count(n_threads))
-    return chosen[:n_seeds], n_distances
 
 
 def _open_bounds(batch: Remembered, centroids: Centroids) -> Bounds:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.arguments import share_kept, whole_number
+from kmeander.arguments import generator_for, share_kept, whole_number
 from kmeander.exceptions import InputError
 from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
 from kmeander.lloyd import LloydResult
@@ -33,7 +33,7 @@ class FSKM(StreamModel):
         Cap on the batches remembered. A batch leaves, in any case, once its age reaches
         ``max_batches_for(rho)``; with ``rho=1`` none does, so the cap must be given.
     max_iter, tol, n_threads
-        As for `weighted_lloyd`.
+        As for `weighted_lloyd`, for the K-means on the batch and for the window, each.
     random_state : int, Generator, RandomState or None
         Decides the seedings; one seed is drawn at once and kept in the state.
 
@@ -57,13 +57,13 @@ class FSKM(StreamModel):
         n_threads: int | None = None,
         random_state: RandomState = None,
     ) -> None:
-        if init not in INITIALISATIONS:
+        if not isinstance(init, str) or init not in INITIALISATIONS:
             raise InputError(
                 f"init must be one of {', '.join(map(repr, INITIALISATIONS))}, got {init!r}."
             )
         rho = share_kept(rho)
         if max_batches is not None:
-            whole_number(
+            max_batches = whole_number(
                 "max_batches", max_batches, at_least=1, meaning="the most batches remembered"
             )
         elif rho == 1.0:
@@ -81,6 +81,10 @@ class FSKM(StreamModel):
         )
         self.init = init
         self.max_batches = max_batches
+
+    def _prepare(self) -> None:
+        if self.init != "previous":
+            import scipy.optimize  # noqa: F401  # half a second, once: not the batch's time
 
     def settings(self) -> dict[str, Any]:
         """Return the parameters that a new model with the same settings takes."""
@@ -104,9 +108,11 @@ class FSKM(StreamModel):
             batch.elapsed, oldest_age, self.max_batches
         )
         previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
-        start = INITIALISATIONS[self.init](previous, self._current(batch, rng, current), rng)
+        # WI draws on its own, so that it does not matter who made C^0.
+        own = generator_for(self.seed, batch.index, 1)
+        start = INITIALISATIONS[self.init](previous, self._current(batch, rng, current), own)
         window = aged.joined_by(batch.points, batch.weights)
-        learnt = replace(memory, n_steps=memory.n_steps + 1)
+        learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
         return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
 
 
@@ -176,6 +182,3 @@ class PSKM(StreamModel):
         learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
         window = window.joined_by(batch.points, batch.weights)
         return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
-
-
-MODELS: dict[str, type[StreamModel]] = {"FSKM": FSKM, "PSKM": PSKM}

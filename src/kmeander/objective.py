@@ -160,9 +160,7 @@ def _checked_batches(
     batches: Sequence[ArrayLike], centroids: ArrayLike
 ) -> tuple[list[Points], Centroids]:
     if not isinstance(batches, Iterable) or len(batches) == 0:
-        raise InputError(
-            f"batches must be a sequence of at least one batch, got {batches!r}."
-        )
+        raise InputError(f"batches must be a sequence of at least one batch, got {batches!r}.")
     points = [checked_points(batch, f"batches[{i}]") for i, batch in enumerate(batches)]
     start = np.asarray(checked_centroids(centroids, points[0].shape[1]))
     for i, batch in enumerate(points):

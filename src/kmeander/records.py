@@ -19,6 +19,7 @@ from kmeander.arrays import (
     Weights,
     checked_points,
     checked_weights,
+    frozen,
     frozen_copy,
 )
 from kmeander.exceptions import InputError
@@ -67,7 +68,7 @@ class Batch:
             "points": frozen_copy(checked),
             "weights": checked_weights(weights, len(checked)),
             "elapsed": positive_number("elapsed", elapsed),
-            "concept": concept,
+            "concept": None if concept is None else _checked_concept(concept),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -76,6 +77,10 @@ class Batch:
     def n_points(self) -> int:
         """Number of rows."""
         return len(self.points)
+
+
+def _checked_concept(concept: int) -> int:
+    return whole_number("concept", concept, at_least=0, meaning="the number of a distribution")
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +177,7 @@ class Step:
         values = {name: value for name, value in plain.items() if name in known}
         for name in ("centroids", "masses", "moved"):
             if values.get(name) is not None:
-                values[name] = np.array(values[name], dtype=np.float64)
+                values[name] = frozen(np.array(values[name], dtype=np.float64))
         values["reseeded"] = tuple(values.get("reseeded", ()))
         return cls(**values)
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import math
+import csv
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Points
+from kmeander.arrays import LARGEST_VALUE, Points
 from kmeander.exceptions import InputError
 from kmeander.records import Batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How pyarrow words a cell that it cannot convert.
+# How pyarrow words a cell that it cannot convert, and a row of another length.
 _BAD_CELL = re.compile(r"In CSV column #(?P<column>\d+): .*invalid value '(?P<value>.*)'", re.S)
+_BAD_ROW = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+): (?P<text>.*)", re.S)
 
 
 class FileSource:
@@ -39,19 +40,16 @@ class FileSource:
         self.path = path
         self.batch_size = batch_size
         self.n_rows: int | None = None  # where the file tells
-        self._reader = self._open()
-        names = list(self._names)
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
+        self._is_parquet = path.lower().endswith((".parquet", ".pq"))
+        try:
+            names = self._open_parquet() if self._is_parquet else self._open_csv()
+        except FileNotFoundError as error:
             raise InputError(
-                f"{self.name} has more than one column {repeated[0]!r}. Rename one of them."
-            )
-        for name in columns or ():
-            if name not in names:
-                raise InputError(
-                    f"{self.name} has no column {name!r}. It has {', '.join(map(repr, names))}."
-                )
-        self.columns: list[str] = list(columns) if columns else names
+                f"{path} does not exist (looked for {Path(path).absolute()})."
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.name} cannot be opened: {error}.") from error
+        self.columns = self._checked_columns(names, columns)
 
     @property
     def name(self) -> str:
@@ -75,56 +73,101 @@ class FileSource:
         if pieces:
             yield Batch(index, np.concatenate(pieces))
         if n_read == 0:
-            raise InputError(f"{self.name} has a header but no rows.")
+            raise InputError(f"{self.name} has no rows.")
 
-    def _open(self) -> pa.csv.CSVStreamingReader | pa.parquet.ParquetFile:
+    def _open_parquet(self) -> list[str]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            self._parquet = pq.ParquetFile(self.path)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{self.name} cannot be read as Parquet: {error}.") from error
+        self.n_rows = self._parquet.metadata.num_rows
+        return list(self._parquet.schema_arrow.names)
+
+    def _open_csv(self) -> list[str]:
+        """Read the header ourselves: the columns can then be asked for as numbers from the start.
+
+        Left to itself pyarrow takes the types of the first block for those of the whole file.
+        """
         import pyarrow as pa
 
-        is_parquet = self.path.endswith((".parquet", ".pq"))
+        file = sys.stdin.buffer if self.path == "-" else pa.input_stream(self.path)
+        self._csv = _AfterHeader(file)
         try:
-            if is_parquet:
-                import pyarrow.parquet as pq
-
-                parquet = pq.ParquetFile(self.path)
-                self.n_rows = parquet.metadata.num_rows
-                self._names = parquet.schema_arrow.names
-                return parquet
-            from pyarrow import csv
-
-            opened = sys.stdin.buffer if self.path == "-" else self.path
-            # Only nothing is missing: "n/a" and the like are text where a number should be.
-            missing = csv.ConvertOptions(null_values=[""])
-            reader = csv.open_csv(opened, convert_options=missing)
-            self._names = reader.schema.names
-            return reader
-        except FileNotFoundError as error:
+            text = self._csv.header.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
             raise InputError(
-                f"{self.path} does not exist (looked for {Path(self.path).absolute()})."
+                f"{self.name} is not UTF-8 text: {error.reason} at byte {error.start} of the "
+                "header. Convert it first, with iconv for instance."
             ) from error
-        except pa.ArrowInvalid as error:
-            kind = "Parquet" if is_parquet else "CSV"
-            raise InputError(f"{self.name} cannot be read as {kind}: {error}.") from error
-        except OSError as error:
-            raise InputError(f"{self.name} cannot be opened: {error}.") from error
+        if not text.strip():
+            raise InputError(f"{self.name} is empty: not even a header.")
+        names = next(csv.reader([text]))
+        if all(_is_number(name) for name in names):
+            raise InputError(
+                f"{self.name} begins with a row of numbers. The first line must hold the names of "
+                "the columns."
+            )
+        return names
+
+    def _checked_columns(self, names: list[str], columns: Sequence[str] | None) -> list[str]:
+        for given in (names, columns or ()):
+            repeated = sorted({name for name in given if given.count(name) > 1})
+            if repeated:
+                raise InputError(
+                    f"column {repeated[0]!r} is there more than once in {', '.join(given)!r} of "
+                    f"{self.name}. Every column needs a name of its own."
+                )
+        for name in columns or ():
+            if name not in names:
+                raise InputError(
+                    f"{self.name} has no column {name!r}. It has {', '.join(map(repr, names))}."
+                )
+        self._names = names
+        return list(columns) if columns else names
 
     def _blocks(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
-        reader = self._reader
+        if self._is_parquet:
+            yield from self._parquet.iter_batches(columns=self.columns)
+            return
+        n_read = 0
         try:
-            if isinstance(reader, csv.CSVStreamingReader):
-                yield from reader
-            else:
-                yield from reader.iter_batches(columns=self.columns)
+            reader = arrow_csv.open_csv(
+                self._csv,
+                arrow_csv.ReadOptions(column_names=self._names, use_threads=False),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=self.columns,
+                    column_types=dict.fromkeys(self.columns, pa.float64()),
+                    null_values=[""],  # "n/a" and the like are text where a number should be
+                ),
+            )
+            for block in reader:
+                n_read += len(block)
+                yield block
         except pa.ArrowInvalid as error:
-            cell = _BAD_CELL.search(str(error))
-            if cell is None:
-                raise InputError(f"{self.name} cannot be read: {error}.") from error
-            column = self._names[int(cell["column"])]
-            raise InputError(
-                f"{self.name}: {cell['value']!r} in column {column!r} is not a number."
-            ) from error
+            if "Empty CSV file" in str(error):
+                return
+            raise InputError(self._explained(str(error), n_read)) from error
+
+    def _explained(self, message: str, n_read: int) -> str:
+        where = f"{self.name}, after row {n_read}" if n_read else self.name
+        if cell := _BAD_CELL.search(message):
+            column = self.columns[int(cell["column"])]
+            return (
+                f"{where}: {cell['value']!r} in column {column!r} is not a number. Leave such "
+                "columns out with --columns."
+            )
+        if row := _BAD_ROW.search(message):
+            return (
+                f"{where}: {row['found']} fields where the header has {row['expected']}: "
+                f"{row['text']!r}."
+            )
+        return f"{where}: cannot be read as CSV: {message}."
 
     def _numbers(self, block: pa.RecordBatch, n_before: int) -> Points:
         """Return the chosen columns as one array; `n_before` rows came in earlier blocks."""
@@ -133,34 +176,59 @@ class FileSource:
         return points if points.dtype.kind == "f" else points.astype(np.float64)
 
     def _checked(self, column: pa.Array, name: str, n_before: int) -> NDArray[Any]:
-        """Return a column of finite numbers, or say which row breaks the rule."""
+        """Return a column of numbers that can be clustered, or say which row breaks the rule."""
         import pyarrow as pa
 
         def refuse(position: int, what: str) -> NoReturn:
             raise InputError(
-                f"{self.name} row {n_before + position + 1} (below the header): {what} in column "
-                f"{name!r}. Every value must be a finite number; choose the columns to cluster "
-                "with --columns."
+                f"{self.name} row {n_before + position + 1}: {what} in column {name!r}. Every "
+                f"value must be a number within ±{LARGEST_VALUE:g}; leave other columns out with "
+                "--columns."
             )
 
-        if pa.types.is_string(column.type):
-            for position, value in enumerate(column.to_pylist()):
-                if not _is_number(value):
-                    refuse(position, f"{value!r} is not a number" if value else "nothing")
-        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-            refuse(0, f"{column.type} {column[0].as_py()!r}")
+        is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        if not any(test(column.type) for test in is_number):
+            refuse(0, repr(column[0].as_py()))
         if column.null_count:
             refuse(int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))), "nothing")
         values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        finite = np.isfinite(values)
-        if not finite.all():
-            position = int(np.argmin(finite))
+        fits = np.abs(values.astype(np.float64, copy=False)) <= LARGEST_VALUE
+        if not fits.all():
+            position = int(np.argmin(fits))
             refuse(position, str(values[position]))
         return values
 
 
-def _is_number(text: str | None) -> bool:
+class _AfterHeader:
+    """What follows the first line of a binary stream, as it arrives."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        # What has come is handed on at once, where the stream tells it: a pipe may pause.
+        self._take = getattr(file, "read1", file.read)
+        self.closed = False
+        first = b""
+        while b"\n" not in first:
+            piece = self._take(65536)
+            if not piece:
+                break
+            first += piece
+        self.header, _, self._rest = first.partition(b"\n")
+
+    def read(self, size: int = -1) -> bytes:
+        if self._rest:
+            piece, self._rest = self._rest, b""
+            return piece
+        data: bytes = self._take(size)
+        return data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _is_number(text: str) -> bool:
     try:
-        return text is not None and math.isfinite(float(text))
+        float(text)
     except ValueError:
         return False
+    return True

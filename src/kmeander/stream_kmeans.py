@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from numbers import Integral
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,14 +20,26 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from kmeander import _kernel, checkpoint
-from kmeander.arrays import Centroids, Labels, Points, checked_points, checked_weights
+from kmeander import checkpoint
+from kmeander.arrays import (
+    INSTRUCTION_SET,
+    Centroids,
+    Labels,
+    Points,
+    checked_points,
+    checked_weights,
+)
+from kmeander.exceptions import CheckpointError, InputError
 from kmeander.lloyd import nearest
 from kmeander.records import Batch, Step
 from kmeander.stream_model import StreamModel
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
+
+
+# The classes that kmeander.load makes again.
+SAVED_IN, SAVED_AS = "kmeander.estimators", ("ForgetfulKMeans", "PrivilegedKMeans")
 
 
 class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -57,34 +69,19 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         sample_weight : array-like of shape (n_samples,), optional
             Each row counts as that many.
         """
-        with self._as_before_on_error():
-            batch = Batch(0, self._read(X, reset=True), sample_weight, concept=0)
-            model = self._new_model(self.random_state)
-            step = model.fit(batch)
-            self._publish(model)
-        self._warn_unless_converged(step, stacklevel=3)
-        assert step.masses is not None
-        n_distinct = int(np.count_nonzero(step.masses))
-        if n_distinct < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
+        return self._fit(X, sample_weight)
 
     def fit_predict(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Labels:
         """Forget everything, learn `X` and return the cluster of each row."""
-        return self.fit(X, sample_weight=sample_weight).labels_
+        return self._fit(X, sample_weight).labels_
 
     def fit_transform(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Points:
         """Forget everything, learn `X` and return the distance of each row to each centroid."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        return self._fit(X, sample_weight).transform(X)
 
     def predict(self, X: ArrayLike) -> Labels:
         """Return the cluster of each row: the index of the nearest centroid.
@@ -97,10 +94,12 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def transform(self, X: ArrayLike) -> Points:
         """Return the distance of each row to each centroid."""
         points, centroids = self._points_and_centroids(X)
-        distances = np.empty((len(points), len(centroids)), dtype=points.dtype)
+        distances = np.empty((len(points), len(centroids)))
         for k in range(len(centroids)):
             distances[:, k] = np.sqrt(nearest(points, centroids[k : k + 1], self.n_threads)[1])
-        return distances
+        # float32 for float32, unless a distance is too large for it.
+        fits = distances.max() <= np.finfo(points.dtype).max
+        return distances.astype(points.dtype, copy=False) if fits else distances
 
     def score(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
@@ -117,8 +116,18 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Not a pickle: nothing is executed when it is read. A `random_state` that is a generator is
         stored as the seed that was drawn from it.
         """
+        if type(self).__name__ not in SAVED_AS or type(self).__module__ != SAVED_IN:
+            raise CheckpointError(
+                f"a {type(self).__name__} cannot be saved: kmeander.load would not know the class. "
+                "Pickle it, or save the model that it holds."
+            )
         params = self.get_params()
-        if params["random_state"] is not None and hasattr(self, "_model"):
+        if not isinstance(params["random_state"], Integral | NoneType):
+            if not hasattr(self, "_model"):
+                raise CheckpointError(
+                    "random_state is a generator from which nothing has been drawn yet, and cannot "
+                    "be saved. Pass a seed, or learn a batch first."
+                )
             params["random_state"] = self._model.seed
         names = getattr(self, "feature_names_in_", None)
         checkpoint.write(
@@ -127,7 +136,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 "estimator": type(self).__name__,
                 "params": params,
                 "feature_names_in": None if names is None else names.tolist(),
-                "instruction_set": _kernel.instruction_set(),
+                "instruction_set": INSTRUCTION_SET,
                 "model": self._model.state() if hasattr(self, "_model") else None,
             },
         )
@@ -136,45 +145,68 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Make a model with the present parameters, which checks them."""
         raise TypeError(f"{type(self).__name__} is abstract.")
 
+    def _fit(self, X: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        points, features = self._read(X, reset=True)
+        batch = Batch(0, points, sample_weight, concept=0)
+        self._new_model(0).check_fit(batch)  # before a generator is drawn from
+        model = self._new_model(self.random_state)
+        step = model.fit(batch)
+        self._warn_unless_converged(model, step)
+        assert step.masses is not None
+        n_distinct = int(np.count_nonzero(step.masses))
+        if n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._publish(model, features)
+        return self
+
     def _learn(
         self, X: ArrayLike, sample_weight: ArrayLike | None, elapsed: float, concept: int | None
     ) -> Self:
         """Learn one batch with the model as it is, under the present parameters."""
         known = getattr(self, "_model", None)
-        with self._as_before_on_error():
-            points = self._read(X, reset=known is None)
-            n_steps = 0 if known is None else known.n_steps
-            batch = Batch(n_steps, points, sample_weight, elapsed, concept)
-            model = self._new_model(self.random_state if known is None else known.seed)
-            if known is not None:
-                model.take_over(known)
-            step = model.step(batch)
-            self._publish(model)
-        self._warn_unless_converged(step, stacklevel=4)
+        points, features = self._read(X, reset=known is None)
+        n_steps = 0 if known is None else known.n_steps
+        batch = Batch(n_steps, points, sample_weight, elapsed, concept)
+        model = self._new_model(self.random_state if known is None else known.seed)
+        if known is not None:
+            model.take_over(known)
+        step = model.step(batch)
+        self._warn_unless_converged(model, step)
+        self._publish(model, features)
         return self
 
-    @contextmanager
-    def _as_before_on_error(self) -> Iterator[None]:
-        """Undo what an exception leaves half done: scikit-learn notes features before values."""
-        before = dict(self.__dict__)
+    def _read(self, X: ArrayLike, *, reset: bool) -> tuple[Points, dict[str, Any]]:
+        """Return the points of `X`, and what is then known of the features."""
+        # scikit-learn knows data frames, feature names and what its own checks expect, and notes
+        # features before it has seen all values: on a stand-in, since a bad batch must not show.
+        # Values are looked at by checked_points, which says where a bad one is.
+        stand_in = type(self).__new__(type(self))
+        stand_in.__dict__.update(self.__dict__)
         try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _read(self, X: ArrayLike, *, reset: bool) -> Points:
-        # scikit-learn knows data frames, feature names and what its own checks expect; values are
-        # looked at by checked_points, which says where a bad one is.
-        array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        return checked_points(array)
+            array = validate_data(stand_in, X, reset=reset, dtype=None, ensure_all_finite=False)
+        except np.exceptions.DTypePromotionError as error:
+            raise InputError(
+                f"X has columns whose types do not go together ({error}). Convert dates and "
+                "durations to numbers first, or leave them out."
+            ) from error
+        features: dict[str, Any] = {
+            name: stand_in.__dict__[name]
+            for name in ("n_features_in_", "feature_names_in_")
+            if name in stand_in.__dict__
+        }
+        names = features.get("feature_names_in_") if hasattr(X, "columns") else None
+        return checked_points(array, columns=names), features
 
     def _points_and_centroids(self, X: ArrayLike) -> tuple[Points, Centroids]:
         if not hasattr(self, "cluster_centers_"):
             raise NotFittedError(self._why_not_fitted())
         centroids = self.cluster_centers_  # read once: another thread may replace it
-        return self._read(X, reset=False), centroids
+        return self._read(X, reset=False)[0], centroids
 
     def _why_not_fitted(self) -> str:
         name = type(self).__name__
@@ -204,17 +236,29 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _resume(self, model: StreamModel, feature_names: list[str] | None) -> None:
         """Become what `save` wrote."""
-        assert model.n_features is not None
-        self.n_features_in_ = model.n_features
+        features: dict[str, Any] = {"n_features_in_": model.n_features}
         if feature_names is not None:
-            self.feature_names_in_ = np.array(feature_names, dtype=object)
-        self._publish(model)
+            features["feature_names_in_"] = np.array(feature_names, dtype=object)
+        self._publish(model, features)
 
-    def _publish(self, model: StreamModel) -> None:
-        """Show what `model` has learnt."""
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_model"):
+            # Arrays come out of a pickle writeable; what is shown must not damage the model.
+            model = type(self._model).from_state(self._model.state())
+            names = getattr(self, "feature_names_in_", None)
+            self._resume(model, None if names is None else names.tolist())
+
+    def _publish(self, model: StreamModel, features: dict[str, Any]) -> None:
+        """Show what `model` has learnt, all at once."""
         step = model.last_step
         assert step is not None
-        shown: dict[str, Any] = {"_model": model, "n_steps_": model.n_steps, "step_": step}
+        shown: dict[str, Any] = {
+            **features,
+            "_model": model,
+            "n_steps_": model.n_steps,
+            "step_": step,
+        }
         if model.centroids is not None:
             assert step.surrogate_error is not None
             shown |= {
@@ -225,14 +269,16 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 "surrogate_error_": step.surrogate_error,
                 "n_iter_": step.n_iter,
             }
+        if "feature_names_in_" not in features:
+            self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(shown)
 
-    def _warn_unless_converged(self, step: Step, stacklevel: int) -> None:
+    def _warn_unless_converged(self, model: StreamModel, step: Step) -> None:
         if step.waiting or step.converged:
             return
         warnings.warn(
-            f"Lloyd stopped at max_iter={self._model.limits.max_iter} before the labels settled "
-            f"at batch {step.index}. Raise max_iter, or tol to accept less.",
+            f"Lloyd stopped at max_iter={model.limits.max_iter} before the labels settled at "
+            f"batch {step.index}. Raise max_iter, or tol to accept less.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
+            stacklevel=4,
         )

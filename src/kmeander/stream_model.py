@@ -21,7 +21,7 @@ from kmeander.arrays import (
     frozen,
     frozen_copy,
 )
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, InputTypeError
 from kmeander.initialise import Current, Start
 from kmeander.lloyd import (
     Limits,
@@ -31,6 +31,7 @@ from kmeander.lloyd import (
     kmeans,
     mean_error,
     nearest,
+    seed_rows,
 )
 from kmeander.records import Batch, Step
 from kmeander.window import Window
@@ -131,6 +132,8 @@ class StreamModel(ABC):
     ) -> Step:
         """Learn one batch.
 
+        Learning may be interrupted (Ctrl-C) between two passes; the model is then as before.
+
         Parameters
         ----------
         batch : Batch
@@ -143,9 +146,10 @@ class StreamModel(ABC):
             Take this for C^0, the K-means on the batch, instead of computing it. Its distances
             are charged to the methods that use it.
         """
+        self._prepare()
         started = perf_counter()
         memory = self._memory
-        self._check(memory, batch)
+        self._check(memory, batch, previous, current)
         rng = generator_for(self.seed, batch.index)
         if memory.centroids is None:
             learnt = self._begin(memory, batch, rng, wait=True)
@@ -161,14 +165,18 @@ class StreamModel(ABC):
         The centroids that are then left over keep mass 0.
         """
         started = perf_counter()
+        self.check_fit(batch)
+        blank = Memory(Window(self.rho))
+        rng = generator_for(self.seed, 0)
+        return self._commit(self._begin(blank, batch, rng, wait=False), started)
+
+    def check_fit(self, batch: Batch) -> None:
+        """Refuse a batch that `fit` cannot learn."""
         if batch.n_points < self.n_clusters:
             raise InputError(
                 f"X has {batch.n_points} rows, n_clusters={self.n_clusters} needs at least as many "
                 "to fit. Pass more rows or ask for fewer clusters; partial_fit waits for more."
             )
-        blank = Memory(Window(self.rho))
-        rng = generator_for(self.seed, 0)
-        return self._commit(self._begin(blank, batch, rng, wait=False), started)
 
     def take_over(self, other: StreamModel) -> None:
         """Go on from where `other` is, with the settings of this model.
@@ -204,9 +212,15 @@ class StreamModel(ABC):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Make the model that `state` describes; it goes on as the original would."""
-        if state["model"] != cls.__name__:
-            raise InputError(f"the state is that of {state['model']}, not of {cls.__name__}.")
+        if state.get("model") != cls.__name__:
+            raise InputError(
+                f"the state is that of {state.get('model', 'no model')}, not of {cls.__name__}."
+            )
         model = cls(**state["settings"], random_state=state["seed"])
+        # Arrays from a pickle can be written to; nothing here may.
+        for array in (state["centroids"], state["waiting_points"], state["waiting_weights"]):
+            if array is not None:
+                array.flags.writeable = False
         step = state["step"]
         model._memory = Memory(
             window=Window.from_state(state["window"]),
@@ -224,7 +238,25 @@ class StreamModel(ABC):
         """Return the parameters that a new model with the same settings takes."""
         return {"n_clusters": self.n_clusters, **vars(self.limits)}
 
-    def _check(self, memory: Memory, batch: Batch) -> None:
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        return f"{type(self).__name__}({settings}, random_state={self.seed})"
+
+    def _prepare(self) -> None:  # noqa: B027  # most need nothing
+        """Load what the step will need."""
+
+    def _check(
+        self,
+        memory: Memory,
+        batch: Batch,
+        previous: ArrayLike | None,
+        current: LloydResult | None,
+    ) -> None:
+        if not isinstance(batch, Batch):
+            raise InputTypeError(
+                f"step takes a kmeander.Batch, got {type(batch).__name__}. Wrap the points: "
+                f"Batch({memory.n_steps}, points)."
+            )
         if batch.index != memory.n_steps:
             raise InputError(
                 f"batch has index {batch.index}, but the model has taken {memory.n_steps} batches. "
@@ -235,6 +267,26 @@ class StreamModel(ABC):
             raise InputError(
                 f"batch {batch.index} has {n_features} columns, the batches before it have "
                 f"{memory.n_features}. All batches of a stream need the same columns."
+            )
+        if memory.centroids is None and (previous is not None or current is not None):
+            raise InputError(
+                "previous and current must be left out until the model has centroids; the first "
+                "batch begins with a K-means of its own."
+            )
+        if current is not None:
+            self._check_current(current, n_features)
+
+    def _check_current(self, current: LloydResult, n_features: int) -> None:
+        if not isinstance(current, LloydResult):
+            raise InputTypeError(
+                f"current must be a LloydResult, as weighted_lloyd returns, got "
+                f"{type(current).__name__}."
+            )
+        n_clusters, n_columns = current.centroids.shape
+        if n_clusters > self.n_clusters or n_columns != n_features:
+            raise InputError(
+                f"current has {n_clusters} centroids of {n_columns} columns, the model has "
+                f"{self.n_clusters} of {n_features}."
             )
 
     def _commit(self, learnt: Memory, started: float) -> Step:
@@ -248,8 +300,8 @@ class StreamModel(ABC):
     ) -> Memory:
         """Learn the first K distinct points, or keep what there is and wait."""
         points, weights = _with_waiting(memory, batch)
-        found = kmeans(points, weights, self.n_clusters, rng, self.limits)
-        n_found = len(found.centroids)
+        rows, n_distances = seed_rows(points, weights, self.n_clusters, rng, self.limits.n_threads)
+        seeds = points[rows].astype(np.float64)
         learnt = replace(
             memory,
             n_steps=memory.n_steps + 1,
@@ -258,30 +310,28 @@ class StreamModel(ABC):
             waiting_points=None,
             waiting_weights=None,
         )
-        if wait and n_found < self.n_clusters:
-            distinct = _first_rows(found.labels, weights)
+        if wait and len(rows) < self.n_clusters:
+            # Every point is one of the seeds: they are kept, with the weight each stands for.
+            labels, _ = nearest(points, seeds, self.limits.n_threads)
+            masses = np.bincount(labels, weights, len(rows)).astype(np.float64)
+            n_distances += len(points) * len(rows)
             step = Step(
-                index=memory.n_steps,
+                index=batch.index,
                 n_points=batch.n_points,
                 waiting=True,
                 rho=self.rho,
                 n_batches=0,
-                mass=float(found.masses.sum()),
-                n_distances=found.n_distances,
-                n_distances_plain=found.n_distances_plain,
+                mass=float(masses.sum()),
+                n_distances=n_distances,
+                n_distances_plain=n_distances,
             )
-            return replace(
-                learnt,
-                waiting_points=frozen_copy(points[distinct]),
-                waiting_weights=frozen_copy(found.masses),
-                step=step,
-            )
+            kept: Points = points[rows].copy()
+            kept.flags.writeable = False
+            return replace(learnt, waiting_points=kept, waiting_weights=frozen(masses), step=step)
         # Where there are too few distinct points (fit only) the surplus centroids lie on the
         # first: a tie goes to the lowest index, so they stay without mass.
-        surplus = np.repeat(found.centroids[:1], self.n_clusters - n_found, axis=0)
-        start = Start(
-            np.concatenate([found.centroids, surplus]), found.n_distances, found.n_distances_plain
-        )
+        surplus = np.repeat(seeds[:1], self.n_clusters - len(rows), axis=0)
+        start = Start(np.concatenate([seeds, surplus]), n_distances, n_distances)
         window = Window(self.rho).joined_by(points, weights)
         return self._learn(learnt, window, start, batch, moved_from=None)
 
@@ -366,12 +416,6 @@ def _with_waiting(memory: Memory, batch: Batch) -> tuple[Points, Weights | None]
     points = np.concatenate([memory.waiting_points, batch.points])
     points.flags.writeable = False
     return points, frozen(np.concatenate([memory.waiting_weights, weights]))
-
-
-def _first_rows(labels: Labels, weights: Weights | None) -> Any:
-    """Return for each cluster its first row that has weight."""
-    heavy = np.arange(len(labels)) if weights is None else np.flatnonzero(weights)
-    return heavy[np.unique(labels[heavy], return_index=True)[1]]
 
 
 def _prequential_error(

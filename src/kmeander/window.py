@@ -251,8 +251,14 @@ class Window:
         for stored in state["batches"]:
             entry = dict(stored)
             upper, lower, totals = entry.pop("upper"), entry.pop("lower"), entry.pop("totals")
+            # Arrays from a pickle can be written to; nothing here may.
+            for array in (*entry.values(), upper, lower, *(totals or {}).values()):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
             bounds = None if upper is None else Bounds(upper, lower, state["snapshot"])
             batches.append(
-                Remembered(**entry, bounds=bounds, totals=None if totals is None else Totals(**totals))
+                Remembered(
+                    **entry, bounds=bounds, totals=None if totals is None else Totals(**totals)
+                )
             )
         return cls(state["rho"], tuple(batches))
