@@ -138,7 +138,7 @@ def found_on_batch(centroids: list[list[float]], masses: list[float]) -> LloydRe
 
 def start(init: str, previous: list[list[float]], masses: list[float], found: LloydResult) -> Start:
     clusters = Clusters(np.array(previous), np.array(masses))
-    return INITIALISATIONS[init](clusters, lambda: found, generator_for(0, 0))
+    return INITIALISATIONS[init](clusters, lambda: found, lambda: generator_for(0, 0))
 
 
 def test_each_initialisation_starts_as_the_paper_says() -> None:

@@ -185,14 +185,15 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
     totals: Any = ([np.zeros(2)], [np.zeros((2, 2))], [np.zeros(2)])
     errors: Any = (np.zeros(1), np.zeros(1), np.zeros(2, np.uint8), 9, 0.0, 1)
     centroids = np.zeros((2, 2))
-    _kernel.lloyd(*batch, [None], *totals, [False], centroids, *errors)
+    lloyd: Any = _kernel.lloyd
+    lloyd(*batch, [None], *totals, [False], centroids, *errors)
     with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
-        _kernel.lloyd(*batch, [np.zeros((3, 2))], *totals, [False], centroids, *errors)
+        lloyd(*batch, [np.zeros((3, 2))], *totals, [False], centroids, *errors)
     with pytest.raises(ValueError, match="kernel: one entry per batch is needed"):
-        _kernel.lloyd(*batch, [None, None], *totals, [False], centroids, *errors)
+        lloyd(*batch, [None, None], *totals, [False], centroids, *errors)
     labels[2] = 5
     with pytest.raises(ValueError, match="kernel: bounds or sums without labels"):
-        _kernel.lloyd(*batch, [centroids], *totals, [False], centroids.copy(), *errors)
+        lloyd(*batch, [centroids], *totals, [False], centroids.copy(), *errors)
 
 
 def test_arrays_that_are_not_aligned_are_copied_or_refused() -> None:

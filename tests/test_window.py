@@ -84,14 +84,14 @@ def test_batches_weigh_rho_to_the_power_of_their_age() -> None:
 
 def test_ages_may_be_real() -> None:
     window = window_of(1, 1, elapsed=0.5)
-    assert [batch.age for batch in window.batches] == [0.5, 0.0]
+    assert list(window.ages) == [0.5, 0.0]
     assert window.decay.tolist() == [0.5**0.5, 1.0]
 
 
 def test_a_batch_leaves_when_its_age_reaches_t_max() -> None:
     """rho = 0.5 remembers 7 batches, of ages 0 to 6."""
     window = window_of(*[1] * 20)
-    assert [batch.age for batch in window.batches] == [6, 5, 4, 3, 2, 1, 0]
+    assert list(window.ages) == [6, 5, 4, 3, 2, 1, 0]
     assert len(window.aged(1.0, 7, None)) == 6
     assert len(window.aged(6.9, 7, None)) == 1
     assert len(window.aged(7.0, 7, None)) == 0

@@ -33,7 +33,7 @@ except ValueError as error:  # KMEANDER_ISA names one that there is not
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return `array`, made read-only, so that it can be shared without copying."""
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 

@@ -48,31 +48,33 @@ class Start:
 
 # C^0 costs a K-means on the batch, so it is asked for and not handed over: PC never asks.
 Current = Callable[[], LloydResult]
-Initialisation = Callable[[Clusters, Current, np.random.Generator], Start]
+# So does a generator; only WI draws.
+Draws = Callable[[], np.random.Generator]
+Initialisation = Callable[[Clusters, Current, Draws], Start]
 
 
-def start_previous(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+def start_previous(previous: Clusters, current: Current, draws: Draws) -> Start:
     """PC: the centroids C* that the window before the batch converged to."""
     return Start(previous.centroids)
 
 
-def start_current(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+def start_current(previous: Clusters, current: Current, draws: Draws) -> Start:
     """CC: the centroids C^0 of the new batch alone, in the order of the previous ones."""
     found = current()
     matching = _match(previous, Clusters(found.centroids, found.masses))
     return _start(_placed(previous.centroids, found.centroids, matching), matching, found)
 
 
-def start_weighted(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+def start_weighted(previous: Clusters, current: Current, draws: Draws) -> Start:
     """WI: weighted K-means on the union of C* and C^0, Algorithm 3."""
     found = current()
-    merged = _merge(previous, Clusters(found.centroids, found.masses), rng)
+    merged = _merge(previous, Clusters(found.centroids, found.masses), draws())
     matching = _match(previous, Clusters(merged.centroids, merged.masses))
     centroids = _placed(previous.centroids, merged.centroids, matching)
     return _start(centroids, matching, found, merged)
 
 
-def start_hungarian(previous: Clusters, current: Current, rng: np.random.Generator) -> Start:
+def start_hungarian(previous: Clusters, current: Current, draws: Draws) -> Start:
     """HI: the weighted mean of each pair of C* and C^0 that the assignment joins, Algorithm 4."""
     found = current()
     newest = Clusters(found.centroids, found.masses)

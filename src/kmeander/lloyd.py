@@ -144,7 +144,7 @@ def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFi
         *labels,
         *(array for part in (*bounds, *totals) for array in vars(part).values()),
     ):
-        array.flags.writeable = False
+        array.setflags(write=False)
     mass, newest_mass = window.mass, batches[-1].mass
     return WindowFit(
         window=window.labelled(zip(labels, bounds, totals, strict=True)),

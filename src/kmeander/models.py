@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kmeander.arguments import generator_for, share_kept, whole_number
 from kmeander.exceptions import InputError
 from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
@@ -95,22 +93,19 @@ class FSKM(StreamModel):
             "max_batches": self.max_batches,
         }
 
-    def _continue(
-        self,
-        memory: Memory,
-        batch: Batch,
-        rng: np.random.Generator,
-        current: LloydResult | None,
-    ) -> Memory:
+    def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
         assert memory.centroids is not None
         oldest_age = max_batches_for(self.rho) if self.rho < 1 else float("inf")
         aged = replace(memory.window, rho=self.rho).aged(
             batch.elapsed, oldest_age, self.max_batches
         )
         previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
-        # WI draws on its own, so that it does not matter who made C^0.
-        own = generator_for(self.seed, batch.index, 1)
-        start = INITIALISATIONS[self.init](previous, self._current(batch, rng, current), own)
+        start = INITIALISATIONS[self.init](
+            previous,
+            self._current(batch, current),
+            # On its own, so that it does not matter who made C^0.
+            lambda: generator_for(self.seed, batch.index, 1),
+        )
         window = aged.joined_by(batch.points, batch.weights)
         learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
         return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
@@ -158,26 +153,19 @@ class PSKM(StreamModel):
             random_state=random_state,
         )
 
-    def _begin(
-        self, memory: Memory, batch: Batch, rng: np.random.Generator, *, wait: bool
-    ) -> Memory:
+    def _begin(self, memory: Memory, batch: Batch, *, wait: bool) -> Memory:
         if batch.concept != memory.concept:
             memory = replace(memory, waiting_points=None, waiting_weights=None)
-        return super()._begin(memory, batch, rng, wait=wait)
+        return super()._begin(memory, batch, wait=wait)
 
-    def _continue(
-        self,
-        memory: Memory,
-        batch: Batch,
-        rng: np.random.Generator,
-        current: LloydResult | None,
-    ) -> Memory:
+    def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
         assert memory.centroids is not None
         window = memory.window
         start = Start(memory.centroids)
         if batch.concept != memory.concept:
             before = Clusters(memory.centroids, window.cluster_masses(self.n_clusters))
-            start = start_current(before, self._current(batch, rng, current), rng)
+            found = self._current(batch, current)
+            start = start_current(before, found, lambda: generator_for(self.seed, batch.index, 1))
             window = Window(self.rho)
         learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
         window = window.joined_by(batch.points, batch.weights)

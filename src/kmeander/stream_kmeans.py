@@ -98,8 +98,9 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         for k in range(len(centroids)):
             distances[:, k] = np.sqrt(nearest(points, centroids[k : k + 1], self.n_threads)[1])
         # float32 for float32, unless a distance is too large for it.
-        fits = distances.max() <= np.finfo(points.dtype).max
-        return distances.astype(points.dtype, copy=False) if fits else distances
+        if points.dtype == np.float32 and distances.max() <= np.finfo(np.float32).max:
+            return distances.astype(np.float32)
+        return distances
 
     def score(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None

@@ -150,13 +150,12 @@ class StreamModel(ABC):
         started = perf_counter()
         memory = self._memory
         self._check(memory, batch, previous, current)
-        rng = generator_for(self.seed, batch.index)
         if memory.centroids is None:
-            learnt = self._begin(memory, batch, rng, wait=True)
+            learnt = self._begin(memory, batch, wait=True)
         else:
             if previous is not None:
                 memory = self._seen_from(memory, previous)
-            learnt = self._continue(memory, batch, rng, current)
+            learnt = self._continue(memory, batch, current)
         return self._commit(learnt, started)
 
     def fit(self, batch: Batch) -> Step:
@@ -167,8 +166,7 @@ class StreamModel(ABC):
         started = perf_counter()
         self.check_fit(batch)
         blank = Memory(Window(self.rho))
-        rng = generator_for(self.seed, 0)
-        return self._commit(self._begin(blank, batch, rng, wait=False), started)
+        return self._commit(self._begin(blank, batch, wait=False), started)
 
     def check_fit(self, batch: Batch) -> None:
         """Refuse a batch that `fit` cannot learn."""
@@ -295,11 +293,10 @@ class StreamModel(ABC):
         self._memory = replace(learnt, step=step)
         return step
 
-    def _begin(
-        self, memory: Memory, batch: Batch, rng: np.random.Generator, *, wait: bool
-    ) -> Memory:
+    def _begin(self, memory: Memory, batch: Batch, *, wait: bool) -> Memory:
         """Learn the first K distinct points, or keep what there is and wait."""
         points, weights = _with_waiting(memory, batch)
+        rng = generator_for(self.seed, batch.index)
         rows, n_distances = seed_rows(points, weights, self.n_clusters, rng, self.limits.n_threads)
         seeds = points[rows].astype(np.float64)
         learnt = replace(
@@ -336,13 +333,7 @@ class StreamModel(ABC):
         return self._learn(learnt, window, start, batch, moved_from=None)
 
     @abstractmethod
-    def _continue(
-        self,
-        memory: Memory,
-        batch: Batch,
-        rng: np.random.Generator,
-        current: LloydResult | None,
-    ) -> Memory:
+    def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
         """Learn a batch after the first."""
 
     def _learn(
@@ -377,12 +368,14 @@ class StreamModel(ABC):
         )
         return replace(memory, window=fit.window, centroids=fit.centroids, step=step)
 
-    def _current(
-        self, batch: Batch, rng: np.random.Generator, current: LloydResult | None
-    ) -> Current:
-        if current is not None:
-            return lambda: current
-        return lambda: kmeans(batch.points, batch.weights, self.n_clusters, rng, self.limits)
+    def _current(self, batch: Batch, current: LloydResult | None) -> Current:
+        def found() -> LloydResult:
+            if current is not None:
+                return current
+            rng = generator_for(self.seed, batch.index)
+            return kmeans(batch.points, batch.weights, self.n_clusters, rng, self.limits)
+
+        return found
 
     def _seen_from(self, memory: Memory, previous: ArrayLike) -> Memory:
         """Return the memory as if `previous` had been the centroids so far."""

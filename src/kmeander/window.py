@@ -127,7 +127,6 @@ class Remembered:
 
     points: Points
     weights: Weights | None
-    age: float
     labels: Labels  # -1 where not yet known
     bounds: Bounds | None = None
     totals: Totals | None = None
@@ -146,9 +145,7 @@ class Remembered:
     def labelled(self, labels: Labels, bounds: Bounds, totals: Totals) -> Remembered:
         """Return the batch under a new partition."""
         keep = 4 * len(totals.masses) <= len(labels)
-        return Remembered(
-            self.points, self.weights, self.age, labels, bounds, totals if keep else None
-        )
+        return Remembered(self.points, self.weights, labels, bounds, totals if keep else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +157,7 @@ class Window:
 
     rho: float
     batches: tuple[Remembered, ...] = ()
+    ages: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -172,18 +170,20 @@ class Window:
     @property
     def decay(self) -> Weights:
         """The weight of each batch."""
-        return np.array([self.rho**batch.age for batch in self.batches], dtype=np.float64)
+        return np.array([self.rho**age for age in self.ages], dtype=np.float64)
 
     @property
     def mass(self) -> float:
         """Decayed weight of all points."""
-        return float(sum(self.rho**batch.age * batch.mass for batch in self.batches))
+        pairs = zip(self.batches, self.ages, strict=True)
+        return float(sum(self.rho**age * batch.mass for batch, age in pairs))
 
     def cluster_masses(self, n_clusters: int) -> Masses:
         """Decayed weight of each cluster; with the ages after an arrival this is w*."""
-        total = np.zeros(n_clusters)
-        for decay, batch in zip(self.decay, self.batches, strict=True):
-            total += decay * batch.cluster_masses(n_clusters)
+        if not self.batches:
+            return np.zeros(n_clusters)
+        masses = np.array([batch.cluster_masses(n_clusters) for batch in self.batches])
+        total: Masses = (self.decay[:, np.newaxis] * masses).sum(axis=0)
         return total
 
     def aged(self, elapsed: float, oldest_age: float, max_batches: int | None) -> Window:
@@ -193,15 +193,12 @@ class Window:
         one to come there would be more than `max_batches`. They leave before w* is computed
         (Algorithm 2).
         """
-        kept = [
-            replace(batch, age=batch.age + elapsed)
-            for batch in self.batches
-            # Seventy times 0.1 add up to a little less than 7.
-            if batch.age + elapsed < oldest_age * (1 - _ROUNDING)
-        ]
+        ages = [age + elapsed for age in self.ages]
+        # Seventy times 0.1 add up to a little less than 7.
+        n_gone = sum(age >= oldest_age * (1 - _ROUNDING) for age in ages)
         if max_batches is not None:
-            kept = kept[max(0, len(kept) - (max_batches - 1)) :]
-        return replace(self, batches=tuple(kept))
+            n_gone = max(n_gone, len(ages) - (max_batches - 1))
+        return Window(self.rho, self.batches[n_gone:], tuple(ages[n_gone:]))
 
     def joined_by(
         self,
@@ -213,8 +210,8 @@ class Window:
         """Append the newest batch, with age 0; `labels` and `bounds` where they are known."""
         if labels is None:
             labels = np.full(len(points), -1, dtype=np.int32)
-        newest = Remembered(points, weights, 0.0, frozen(labels), bounds)
-        return replace(self, batches=(*self.batches, newest))
+        newest = Remembered(points, weights, frozen(labels), bounds)
+        return Window(self.rho, (*self.batches, newest), (*self.ages, 0.0))
 
     def labelled(self, partition: Iterable[tuple[Labels, Bounds, Totals]]) -> Window:
         """Return the window under a new partition, one entry per batch."""
@@ -229,12 +226,12 @@ class Window:
         known = [batch.bounds.snapshot for batch in self.batches if batch.bounds is not None]
         return {
             "rho": self.rho,
+            "ages": list(self.ages),
             "snapshot": known[0] if known else None,
             "batches": [
                 {
                     "points": batch.points,
                     "weights": batch.weights,
-                    "age": batch.age,
                     "labels": batch.labels,
                     "upper": None if batch.bounds is None else batch.bounds.upper,
                     "lower": None if batch.bounds is None else batch.bounds.lower,
@@ -261,4 +258,4 @@ class Window:
                     **entry, bounds=bounds, totals=None if totals is None else Totals(**totals)
                 )
             )
-        return cls(state["rho"], tuple(batches))
+        return cls(state["rho"], tuple(batches), tuple(state["ages"]))
