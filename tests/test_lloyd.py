@@ -260,3 +260,15 @@ def test_learning_can_be_interrupted_and_changes_nothing() -> None:
     with pytest.raises(KeyboardInterrupt):
         model.step(large)
     assert checkpoint.to_bytes(model.state()) == before
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-2])
+def test_tol_is_scaled_by_the_weighted_variance(tol: float) -> None:
+    """A far row that counts nothing must not loosen it; one that counts twice is there twice."""
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.normal(size=(1500, 2)), [[1e6, 1e6]]])
+    weights = np.append(rng.integers(1, 4, size=1500), 0)
+    weighted = weighted_lloyd(points, points[:8], weights, tol=tol)
+    repeated = weighted_lloyd(np.repeat(points, weights, axis=0), points[:8], tol=tol)
+    assert weighted.n_iter == repeated.n_iter
+    np.testing.assert_allclose(weighted.centroids, repeated.centroids, rtol=1e-10)

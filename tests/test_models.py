@@ -402,3 +402,74 @@ def test_settings_may_change_between_batches_but_not_k() -> None:
         "n_clusters is 5, but the stream was begun with 4. The number of clusters cannot change "
         "while a stream is learnt; fit begins a new one."
     )
+
+
+def test_the_prequential_error_counts_weights() -> None:
+    rng = np.random.default_rng(0)
+    stream = drifting_stream(3)
+    for init in INITS:
+        model = FSKM(4, init=init, random_state=0)
+        for index, points in enumerate(stream):
+            before = model.centroids
+            weights = rng.integers(0, 9, size=len(points)) + 1.0
+            step = model.step(Batch(index, points, weights))
+            if before is not None:
+                expected = kmeans_error(points, before, weights)
+                assert step.prequential_error == pytest.approx(expected)
+
+
+def test_waiting_counts_the_distances_it_takes() -> None:
+    """Two equal rows: both against the one seed, and both once more to weigh it."""
+    step = FSKM(3, random_state=0).step(Batch(0, [[1.0], [1.0]]))
+    assert step.n_distances == step.n_distances_plain == 2 + 2
+
+
+def test_the_limits_hold_for_the_kmeans_on_the_batch_too() -> None:
+    stream = drifting_stream(2, n_points=300)
+    model = FSKM(8, init="current", max_iter=1, random_state=0)
+    model.step(Batch(0, stream[0]))
+    step = model.step(Batch(1, stream[1]))
+    on_batch = 300 * 7 + 2 * 300 * 8
+    assert step.n_distances_plain == on_batch + 8 * 8 + 2 * 600 * 8
+
+
+def test_a_model_that_takes_over_keeps_the_seed() -> None:
+    model, other = FSKM(4, random_state=1), FSKM(4, random_state=2)
+    steps_of(model, drifting_stream(1))
+    other.take_over(model)
+    assert other.seed == 1
+    assert repr(other) == (
+        "FSKM(n_clusters=4, max_iter=300, tol=0.0, n_threads=None, init='hungarian', rho=0.5, "
+        "max_batches=None, random_state=1)"
+    )
+
+
+def test_pskm_matches_ids_by_the_masses_of_the_concept_that_ends() -> None:
+    """By distance alone 2 would become 1.2; but the heavy cluster at 0 goes to what is nearest."""
+    model = PSKM(2, random_state=0)
+    first = model.step(Batch(0, [[0.0]] * 99 + [[2.0]], concept=0))
+    then = model.step(Batch(1, [[1.2]] * 50 + [[-1.6]] * 50, concept=1))
+    assert first.centroids is not None and then.centroids is not None
+    moves = dict(
+        zip(first.centroids.ravel().tolist(), then.centroids.ravel().tolist(), strict=True)
+    )
+    assert moves == {0.0: 1.2, 2.0: -1.6}
+
+
+def test_what_step_is_handed_is_checked() -> None:
+    stream = drifting_stream(2)
+    model = FSKM(4, random_state=0)
+    with pytest.raises(TypeError, match=r"step takes a kmeander\.Batch, got ndarray"):
+        model.step(stream[0])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must be left out until the model has centroids"):
+        model.step(Batch(0, stream[0]), previous=stream[0][:4])
+    model.step(Batch(0, stream[0]))
+    before = checkpoint.to_bytes(model.state())
+    five = kmeans(stream[1], None, 5, generator_for(0, 0), Limits())
+    with pytest.raises(InputError, match="current has 5 centroids of 3 columns, the model has 4"):
+        model.step(Batch(1, stream[1]), current=five)
+    with pytest.raises(TypeError, match="current must be a LloydResult"):
+        model.step(Batch(1, stream[1]), current=stream[1])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="previous has 3 centroids, the model has 4"):
+        model.step(Batch(1, stream[1]), previous=stream[0][:3])
+    assert checkpoint.to_bytes(model.state()) == before
