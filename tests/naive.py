@@ -294,3 +294,56 @@ def max_batches_for(rho: float, negligible: float) -> int:
     while rho**t > negligible * (1 + 1e-9):
         t += 1
     return t
+
+
+def moved(points: Points, labels: list[int], directions: Points, magnitude: float) -> list[Point]:
+    """Appendix A: every point of cluster k goes `magnitude` along direction k."""
+    return [
+        [float(v) + magnitude * float(e) for v, e in zip(x, directions[k], strict=True)]
+        for x, k in zip(points, labels, strict=True)
+    ]
+
+
+def drift_of(before: Points, after: Points, centroids: Points) -> float:
+    """Return the epsilon of the step from one concept to the next, by its definition."""
+    return kmeans_error(after, centroids) / kmeans_error(before, centroids) - 1
+
+
+def normalised(errors: Weights) -> list[float]:
+    """(E - min) / min over the methods of one batch."""
+    least = min(errors)
+    return [0.0 if e == least else (e - least) / least if least else math.inf for e in errors]
+
+
+def theorem2_bound(
+    batches: Sequence[Points],
+    rho: float,
+    previous: Points,
+    newest: Points,
+    current: Points,
+    matching: Sequence[int],
+    start: Points,
+) -> float:
+    """Every point charged to the centroid that its cell went to: what Theorem 2 adds up."""
+    total = mass = 0.0
+    for age, batch in enumerate(reversed(batches), start=1):
+        for x in batch:
+            total += rho**age * squared_distance(x, start[nearest(x, previous)])
+            mass += rho**age
+    for x in newest:
+        total += squared_distance(x, start[list(matching).index(nearest(x, current))])
+        mass += 1.0
+    return total / mass
+
+
+def surrogate_gaps(errors: Weights, n_before: int, rho: float) -> list[float]:
+    """E_* - E_rho after each batch since the drift, from the error of each batch."""
+    gaps = []
+    for t in range(1, len(errors) - n_before + 1):
+        seen = list(errors[: n_before + t])
+        weights = [rho ** (len(seen) - 1 - i) for i in range(len(seen))]
+        surrogate = math.fsum(w * e for w, e in zip(weights, seen, strict=True)) / math.fsum(
+            weights
+        )
+        gaps.append(math.fsum(seen[n_before:]) / t - surrogate)
+    return gaps

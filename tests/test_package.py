@@ -45,6 +45,9 @@ PROMISED = {
     "FSKM.state": "(self)",
     "PSKM.step": "(self, batch, *, previous=None, current=None)",
     "Batch": "(index, points, weights=None, elapsed=1.0, concept=None)",
+    "simulate_drifts": "(X, n_clusters, epsilon, n_concepts, *, method='root', "
+    "return_centroids=False, random_state=None)",
+    "DriftStream": "(concepts, batch_size=500, batches_per_concept=10, random_state=None)",
 }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmeander import initialise
+    from kmeander.drift import DriftStream, simulate_drifts
     from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
     from kmeander.exceptions import CheckpointError, InputError, InputTypeError, KmeanderError
     from kmeander.lloyd import LloydResult, kmeans_plusplus, weighted_lloyd
@@ -33,6 +34,7 @@ __all__ = [
     "PSKM",
     "Batch",
     "CheckpointError",
+    "DriftStream",
     "ForgetfulKMeans",
     "InputError",
     "InputTypeError",
@@ -47,6 +49,7 @@ __all__ = [
     "max_batches_for",
     "rho_for_drift",
     "rho_for_half_life",
+    "simulate_drifts",
     "skm_error",
     "surrogate_error",
     "theorem1_bound",
@@ -59,6 +62,7 @@ _HOMES = {
     "PSKM": "models",
     "Batch": "records",
     "CheckpointError": "exceptions",
+    "DriftStream": "drift",
     "ForgetfulKMeans": "estimators",
     "InputError": "exceptions",
     "InputTypeError": "exceptions",
@@ -72,6 +76,7 @@ _HOMES = {
     "max_batches_for": "window",
     "rho_for_drift": "window",
     "rho_for_half_life": "window",
+    "simulate_drifts": "drift",
     "skm_error": "objective",
     "surrogate_error": "objective",
     "theorem1_bound": "objective",
