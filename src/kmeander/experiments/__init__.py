@@ -1,0 +1,1 @@
+"""The experiments of the paper: datasets, protocol, figures and findings."""

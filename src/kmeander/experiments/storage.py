@@ -1,0 +1,89 @@
+"""Recorded cells to Parquet files and back: one file per cell, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kmeander.arrays import Points
+from kmeander.exceptions import InputError
+from kmeander.experiments.protocol import METHODS, Cell, Record, columns_of
+
+_IDENTITY = b"kmeander.cell"
+_ARROW = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+SCHEMA = pa.schema([(field.name, _ARROW[str(field.type)]) for field in fields(Record)])
+
+
+def fingerprint(points: Points) -> str:
+    """Return what tells these points from any others."""
+    digest = hashlib.sha256(repr((points.shape, points.dtype.str)).encode())
+    digest.update(np.ascontiguousarray(points).tobytes())
+    return digest.hexdigest()
+
+
+def identity_of(cell: Cell, data: str) -> dict[str, Any]:
+    """Return all that decides a cell's records; `data` is the fingerprint of its points."""
+    from kmeander import __version__
+
+    return {"kmeander": __version__, "data": data, "methods": list(METHODS), **asdict(cell)}
+
+
+def path_of(cell: Cell, folder: Path) -> Path:
+    """Return the file that holds a cell."""
+    return folder / f"{cell.name}.parquet"
+
+
+def save(records: list[Record], path: Path, identity: dict[str, Any]) -> None:
+    """Write the records of a cell, aside and then renamed: a file that exists is complete."""
+    schema = SCHEMA.with_metadata({_IDENTITY: json.dumps(identity, sort_keys=True)})
+    table = pa.table(columns_of(records), schema=schema)
+    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    pq.write_table(table, aside, compression="zstd")
+    aside.replace(path)
+
+
+def is_done(path: Path, identity: dict[str, Any]) -> bool:
+    """Return whether `path` holds that cell already; another cell there is an error."""
+    if not path.exists():
+        return False
+    stored = _stored_identity(path)
+    different = sorted(key for key in {*stored, *identity} if stored.get(key) != identity.get(key))
+    if different:
+        raise InputError(
+            f"{path} holds another run, which differs in {', '.join(different)}. Choose another "
+            "folder with --out, or delete this one to begin anew."
+        )
+    return True
+
+
+def load(paths: Sequence[Path]) -> pa.Table:
+    """Return the records of several cells as one table, in the order of the paths."""
+    return pa.concat_tables([_read(path) for path in paths])
+
+
+def _stored_identity(path: Path) -> dict[str, Any]:
+    metadata = _read(path).schema.metadata or {}
+    if _IDENTITY not in metadata:
+        raise InputError(
+            f"{path} is not a cell of an experiment. Choose another folder with --out."
+        )
+    stored: dict[str, Any] = json.loads(metadata[_IDENTITY])
+    return stored
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}). Delete it, and it will be computed anew."
+        ) from error
