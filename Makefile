@@ -3,7 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint bench lock clean
+# Where `make experiment` finds the paper's datasets (built-in samples if empty) and writes.
+DATA ?=
+OUT ?=
+FULL ?=
+
+.PHONY: demo test lint bench experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
@@ -20,6 +25,10 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bench_core
 
+# The figures and findings of the paper; FULL=1 runs its whole grid.
+experiment: $(READY)
+	$(BIN)/kmeander experiment $(if $(DATA),--data "$(DATA)") $(if $(FULL),--full) $(if $(OUT),--out "$(OUT)")
+
 # The environment: everything by name, at the versions of constraints.txt, the kernel built in.
 $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "kmeander needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -35,4 +44,4 @@ lock: $(READY)
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^kmeander' > constraints.txt
 
 clean:
-	rm -rf .venv build dist demo
+	rm -rf .venv build dist demo experiment experiment-full

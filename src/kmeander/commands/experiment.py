@@ -1,0 +1,151 @@
+"""``kmeander experiment``: the experiments of the paper, from data to figures and findings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kmeander.exceptions import KmeanderError
+
+if TYPE_CHECKING:
+    from kmeander.experiments.datasets import Found, Missing
+    from kmeander.experiments.grid import Grid, Progress
+
+
+def experiment(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the paper's datasets (default: two built-in samples)."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the steps, figures and findings.")] = Path(
+        "experiment"
+    ),
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's grid: nine drifts, up to 100,000 rows.")
+    ] = False,
+    clusters: Annotated[
+        list[int] | None, typer.Option(help="K; may be given again (default 5, 10, 25).", min=1)
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="Size of the drifts; may be given again.")
+    ] = None,
+    m: Annotated[
+        list[float] | None,
+        typer.Option(help="A drift is forgotten in 1/m of the time to the next (default 2)."),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(help="Runs of each setting.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.", min=0)] = 0,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes (default all cores); never changes a byte.", min=1)
+    ] = None,
+) -> None:
+    """Run the paper's experiments and draw its figures; a stopped run goes on where it was.
+
+    Example: kmeander experiment --data datasets --out results
+    """
+    from kmeander.arguments import thread_count
+    from kmeander.experiments.grid import FULL, QUICK
+
+    grid = FULL if full else QUICK
+    grid = replace(
+        grid,
+        n_clusters=tuple(sorted(set(clusters))) if clusters else grid.n_clusters,
+        epsilons=tuple(sorted(set(epsilon))) if epsilon else grid.epsilons,
+        ms=tuple(sorted(set(m))) if m else grid.ms,
+        repetitions=repetitions,
+        seed=seed,
+    )
+    found, missing = _datasets(data, grid)
+    folder = out or Path("experiment-full" if full else "experiment")
+    _run(found, missing, grid, folder, processes or thread_count(None))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _datasets(data: Path | None, grid: Grid) -> tuple[list[Found], list[Missing]]:
+    """Load what there is and say what there is not."""
+    from kmeander.experiments.datasets import load_datasets
+    from kmeander.experiments.sample import sample_datasets
+
+    found, missing = (sample_datasets(), []) if data is None else load_datasets(data, grid.max_rows)
+    for dataset in found:
+        _say(f"{dataset.key}: {dataset.note}.")
+    for absent in missing:
+        _say(f"{absent}")
+    if not found:
+        raise KmeanderError(
+            f"{data} holds none of the paper's datasets. Download at least one of those named "
+            "above, or leave out --data to use the built-in samples."
+        )
+    return found, missing
+
+
+def _run(found: list[Found], missing: list[Missing], grid: Grid, out: Path, processes: int) -> None:
+    try:
+        from kmeander.experiments.experiment import run_experiment
+    except ModuleNotFoundError as error:
+        raise KmeanderError(
+            f"the figures need {error.name}: pip install 'kmeander[experiments]'"
+        ) from error
+
+    n_cells = len(grid.cells(dataset.key for dataset in found))
+    started = perf_counter()
+    n_computed = 0
+
+    def count(progress: Progress) -> None:
+        nonlocal n_computed
+        n_computed += progress.seconds is not None
+        show(progress)
+
+    with ExitStack() as stack:
+        show = _progress(n_cells, stack)
+        findings = run_experiment(found, missing, grid, out, processes=processes, tell=count)
+    seconds = perf_counter() - started
+    there = f" ({n_cells - n_computed} were there)" if n_computed < n_cells else ""
+    pace = f", {60 * n_computed / seconds:.0f} cells per minute" if n_computed else ""
+    _say(f"{n_computed} cells computed{there}; {seconds:.0f} s in all{pace}.")
+    for line in findings.read_text(encoding="utf-8").splitlines():
+        if line.startswith("**") and "claims hold" in line:
+            _say(line.replace("**", ""))
+    _say(f"See {findings} and {out / 'figures'}.")
+
+
+def _progress(n_cells: int, stack: ExitStack) -> Callable[[Progress], None]:
+    """Return what shows progress on stderr: a bar on a terminal, otherwise a line per cell."""
+    if not sys.stderr.isatty():
+        done = iter(range(1, n_cells + 1))
+
+        def line(progress: Progress) -> None:
+            took = "found" if progress.seconds is None else f"{progress.seconds:.1f} s"
+            _say(f"[{next(done)}/{n_cells}] {progress.cell.name}: {took}")
+
+        return line
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    bar = Bar(
+        TextColumn("cells"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    stack.enter_context(bar)
+    task = bar.add_task("cells", total=n_cells, last="")
+
+    def advance(progress: Progress) -> None:
+        bar.update(task, advance=1, last=progress.cell.name)
+
+    return advance

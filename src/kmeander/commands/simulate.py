@@ -1,0 +1,82 @@
+"""``kmeander simulate``: a stream that changes, made from a file, with the truth in columns."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Kind(StrEnum):
+    """How the stream changes."""
+
+    drift = "drift"
+    gradual = "gradual"
+    clusters = "clusters"
+
+
+class Method(StrEnum):
+    """How the size of a drift is met."""
+
+    root = "root"
+    paper = "paper"
+
+
+class Write(StrEnum):
+    """What is written."""
+
+    stream = "stream"
+    concepts = "concepts"
+
+
+def simulate(
+    data: Annotated[str, typer.Argument(help="CSV file with a header, or Parquet file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the Parquet file.")],
+    kind: Annotated[
+        Kind, typer.Option(help="Abrupt drifts, gradual ones, or clusters that come and go.")
+    ] = Kind.drift,
+    write: Annotated[
+        Write, typer.Option(help="The stream of batches, or the concepts it is drawn from.")
+    ] = Write.stream,
+    clusters: Annotated[int, typer.Option(help="Clusters that move.", min=1)] = 10,
+    epsilon: Annotated[float, typer.Option(help="The error grows by this share at a drift.")] = 1.0,
+    concepts: Annotated[int, typer.Option(help="Concepts, the data included.", min=1)] = 10,
+    changes: Annotated[
+        str, typer.Option(help="For --kind clusters: what happens to them, one after the other.")
+    ] = "appear,split,merge,vanish",
+    method: Annotated[Method, typer.Option(help="How the size is met.")] = Method.root,
+    batch_size: Annotated[int, typer.Option(help="Rows per batch.", min=1)] = 500,
+    batches_per_concept: Annotated[int, typer.Option(help="Batches per concept.", min=1)] = 10,
+    transition: Annotated[
+        int, typer.Option(help="For --kind gradual: batches that mix two concepts.", min=0)
+    ] = 5,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to use, with commas between (default all).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.", min=0)] = 0,
+) -> None:
+    """Make a stream whose clusters drift, and write it with the truth beside every row.
+
+    Example: kmeander simulate readings.csv --out simulated --clusters 8 --epsilon 0.5
+    """
+    from kmeander.simulation import Simulation
+
+    simulation = Simulation(
+        data,
+        columns=columns.split(",") if columns else None,
+        kind=kind.value,
+        n_clusters=clusters,
+        epsilon=epsilon,
+        n_concepts=concepts,
+        changes=tuple(changes.split(",")),
+        method=method.value,
+        batch_size=batch_size,
+        batches_per_concept=batches_per_concept,
+        transition=transition,
+        seed=seed,
+    )
+    path = simulation.write(out, what=write.value)
+    print(f"{path}: {simulation.describe(write.value)}", file=sys.stderr)
