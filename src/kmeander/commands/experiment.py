@@ -24,9 +24,10 @@ def experiment(
         Path | None,
         typer.Option(help="Folder with the paper's datasets (default: two built-in samples)."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the steps, figures and findings.")] = Path(
-        "experiment"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the results (default experiment, or experiment-full)."),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="The paper's grid: nine drifts, up to 100,000 rows.")
     ] = False,
