@@ -164,9 +164,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "newton"}, "method must be one of 'root', 'paper', got 'newton'."),
     (
         {"n_clusters": 6},
-        "X has no K-means error with 6 clusters: every point lies on its centroid. A drift "
-        "multiplies the error by 1 + epsilon, so there must be some; pass more distinct points or "
-        "a smaller n_clusters.",
+        "X has no K-means error with 6 clusters: every point lies on its centroid, or so near that "
+        "it is lost in rounding beside values of up to 7. A drift multiplies the error by 1 + "
+        "epsilon, so there must be some; pass more distinct points, a smaller n_clusters, or "
+        "columns less a constant.",
     ),
     (
         {"X": [[1.0, float("nan")]]},
@@ -237,3 +238,21 @@ def test_bad_streams_are_refused() -> None:
     assert message([[[1.0]]], batches_per_concept=0.5).startswith("batches_per_concept must be")
     with pytest.raises(InputError, match=re.escape("index must lie in [0, 10), got 10.")):
         DriftStream([[[1.0]]]).batch(10)
+
+
+def test_drifts_that_would_leave_the_range_of_values_are_refused() -> None:
+    points = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(InputError) as caught:
+        simulate_drifts(points, 3, 1e300, 3, random_state=0)
+    assert re.fullmatch(
+        r"concept 1 would reach values of \S+, beyond ±1e\+120\. Drifts of epsilon=1e\+300 are too "
+        r"large for so many in a row; ask for smaller or fewer\.",
+        str(caught.value),
+    )
+
+
+def test_a_stream_does_not_change_with_the_arrays_it_was_made_from() -> None:
+    concept = np.ones((5, 2))
+    stream = DriftStream([concept], batch_size=3, random_state=0)
+    concept[:] = 9.0
+    assert (stream.batch(0) == 1.0).all()

@@ -34,7 +34,10 @@ def test_a_stream_is_written_with_its_truth(data: Path, tmp_path: Path) -> None:
         "--concepts", "3", "--batch-size", "30", "--batches-per-concept", "2", "--seed", "5",
     )  # fmt: skip
     assert done.returncode == 0
-    assert done.stderr == f"{out / 'stream.parquet'}: 6 batches of 30 rows, 2 drifts.\n"
+    assert done.stderr == (
+        f"{out / 'stream.parquet'}: 6 batches of 30 rows, 3 concepts.\n"
+        f"To cluster it: kmeander run {out / 'stream.parquet'} --columns x,y\n"
+    )
     table = pq.read_table(out / "stream.parquet")
     assert table.column_names == ["x", "y", "batch", "concept", "drift"]
     rows = np.loadtxt(data, delimiter=",", skiprows=1)
@@ -122,3 +125,12 @@ def test_what_cannot_be_simulated_is_refused_in_one_line(data: Path, tmp_path: P
         f"kmeander simulate: {taken} has a column 'drift', which is where the truth is written. "
         "Rename it, or choose others with --columns.\n"
     )
+
+
+def test_what_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b\n1,x\n")
+    out = tmp_path / "out"
+    done = kmeander("simulate", str(bad), "--out", str(out))
+    assert done.returncode == 1
+    assert not out.exists()

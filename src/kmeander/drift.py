@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kmeander.arguments import generator_for, positive_number, seed_from, whole_number
-from kmeander.arrays import Centroids, Points, checked_points
+from kmeander.arrays import LARGEST_VALUE, Centroids, Points, checked_points
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, kmeans
 from kmeander.magnitude import MAGNITUDES, Concept, Shift
@@ -144,7 +144,15 @@ def drifting_concepts(
         if index < n_concepts - 1:
             directions = random_directions(len(found.centroids), points.shape[1], rng)
             shift = Shift(concepts[-1], found.labels, found.centroids, directions, n_threads)
-            concepts.append(shift.by(MAGNITUDES[method](shift, epsilon)))
+            moved = shift.by(MAGNITUDES[method](shift, epsilon))
+            farthest = float(np.abs(moved).max())
+            if not farthest <= LARGEST_VALUE:
+                raise InputError(
+                    f"concept {index + 1} would reach values of {farthest:g}, beyond "
+                    f"±{LARGEST_VALUE:g}. Drifts of epsilon={epsilon:g} are too large for so many "
+                    "in a row; ask for smaller or fewer."
+                )
+            concepts.append(moved)
     return concepts, centroids
 
 
@@ -248,7 +256,10 @@ class DriftStream:
 
 
 def _checked_concepts(concepts: Sequence[ArrayLike]) -> list[Points]:
-    checked = [checked_points(concept, f"concepts[{i}]") for i, concept in enumerate(concepts)]
+    # Copied: what becomes of the caller's arrays must not change the stream.
+    checked = [
+        checked_points(concept, f"concepts[{i}]").copy() for i, concept in enumerate(concepts)
+    ]
     if not checked:
         raise InputError("concepts is empty. A stream needs at least one concept to draw from.")
     for i, concept in enumerate(checked):

@@ -106,8 +106,10 @@ def _error_before(shift: Shift) -> float:
     if before <= 1e-24 * float(np.square(shift.points).max()):
         raise InputError(
             f"X has no K-means error with {len(shift.centroids)} clusters: every point lies on its "
-            "centroid. A drift multiplies the error by 1 + epsilon, so there must be some; pass "
-            "more distinct points or a smaller n_clusters."
+            "centroid, or so near that it is lost in rounding beside values of up to "
+            f"{np.abs(shift.points).max():g}. A drift multiplies the error by 1 + epsilon, so "
+            "there must be some; pass more distinct points, a smaller n_clusters, or columns less "
+            "a constant."
         )
     return before
 

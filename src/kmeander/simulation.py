@@ -65,23 +65,32 @@ class Simulation:
         """
         import pyarrow.parquet as pq
 
+        tables = self._stream_tables() if what == "stream" else self._concept_tables()
+        first = next(tables)  # whatever is wrong shows here, before anything is written
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{what}.parquet"
         aside = path.with_name(path.name + ".part")
-        writer = None
-        for table in self._stream_tables() if what == "stream" else self._concept_tables():
-            writer = writer or pq.ParquetWriter(aside, table.schema, compression="zstd")
-            writer.write_table(table)
-        assert writer is not None
-        writer.close()
-        return aside.replace(path)
+        try:
+            with pq.ParquetWriter(aside, first.schema, compression="zstd") as writer:
+                writer.write_table(first)
+                for table in tables:
+                    writer.write_table(table)
+            return aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+    @property
+    def features(self) -> list[str]:
+        """The columns that are not truth."""
+        return self._table[0]
 
     def describe(self, what: str) -> str:
         """Return what was written, in words."""
         n_concepts = len(self.concepts)
         if what == "concepts":
             return f"{n_concepts} concepts, {sum(map(len, self.concepts)):,} rows."
-        return f"{len(self.stream)} batches of {self.batch_size} rows, {n_concepts - 1} drifts."
+        return f"{len(self.stream)} batches of {self.batch_size:,} rows, {n_concepts} concepts."
 
     @cached_property
     def _table(self) -> tuple[list[str], Points]:

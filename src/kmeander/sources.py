@@ -95,6 +95,8 @@ class FileSource:
 
         file = sys.stdin.buffer if self.path == "-" else pa.input_stream(self.path)
         self._csv = _AfterHeader(file)
+        if self.path != "-":
+            file.close()
         try:
             text = self._csv.header.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -136,10 +138,15 @@ class FileSource:
             yield from self._parquet.iter_batches(columns=self.columns)
             return
         n_read = 0
+        # A file is opened again, by pyarrow alone: a thread of its that was reading through Python
+        # when an error ends the program would take the interpreter down with it.
+        is_pipe = self.path == "-"
         try:
             reader = arrow_csv.open_csv(
-                self._csv,
-                arrow_csv.ReadOptions(column_names=self._names, use_threads=False),
+                self._csv if is_pipe else pa.input_stream(self.path),
+                arrow_csv.ReadOptions(
+                    column_names=self._names, skip_rows=0 if is_pipe else 1, use_threads=False
+                ),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=self.columns,
                     column_types=dict.fromkeys(self.columns, pa.float64()),

@@ -66,12 +66,12 @@ def simulate(
 
     simulation = Simulation(
         data,
-        columns=columns.split(",") if columns else None,
+        columns=[name.strip() for name in columns.split(",")] if columns else None,
         kind=kind.value,
         n_clusters=clusters,
         epsilon=epsilon,
         n_concepts=concepts,
-        changes=tuple(changes.split(",")),
+        changes=tuple(change.strip() for change in changes.split(",")),
         method=method.value,
         batch_size=batch_size,
         batches_per_concept=batches_per_concept,
@@ -80,3 +80,7 @@ def simulate(
     )
     path = simulation.write(out, what=write.value)
     print(f"{path}: {simulation.describe(write.value)}", file=sys.stderr)
+    if write.value == "stream":
+        # The truth stands in columns of numbers, too, and must not be clustered.
+        chosen = ",".join(simulation.features)
+        print(f"To cluster it: kmeander run {path} --columns {chosen}", file=sys.stderr)
