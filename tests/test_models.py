@@ -374,6 +374,20 @@ def test_a_lost_or_repeated_batch_is_refused(index: int) -> None:
     assert checkpoint.to_bytes(model.state()) == before
 
 
+def test_fit_begins_a_stream() -> None:
+    model = FSKM(2, random_state=0)
+    model.step(Batch(0, [[0.0], [1.0]]))
+    before = checkpoint.to_bytes(model.state())
+    with pytest.raises(InputError) as caught:
+        model.fit(Batch(5, [[0.0], [1.0]]))
+    assert str(caught.value) == (
+        "batch has index 5, but fit begins a stream: it must be 0. step goes on with one."
+    )
+    assert checkpoint.to_bytes(model.state()) == before
+    assert model.fit(Batch(0, [[0.0], [1.0]])).index == 0
+    assert model.n_steps == 1
+
+
 def test_the_state_of_another_model_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         PSKM.from_state(FSKM(2, random_state=0).state())

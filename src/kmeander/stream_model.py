@@ -170,6 +170,11 @@ class StreamModel(ABC):
 
     def check_fit(self, batch: Batch) -> None:
         """Refuse a batch that `fit` cannot learn."""
+        if batch.index != 0:
+            raise InputError(
+                f"batch has index {batch.index}, but fit begins a stream: it must be 0. step goes "
+                "on with one."
+            )
         if batch.n_points < self.n_clusters:
             raise InputError(
                 f"X has {batch.n_points} rows, n_clusters={self.n_clusters} needs at least as many "
