@@ -24,6 +24,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bench_core
+	$(BIN)/python -m benchmarks.bench_run
 
 # The figures and findings of the paper; FULL=1 runs its whole grid.
 experiment: $(READY)
@@ -36,7 +37,7 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@echo "Setting up .venv and building the kernel (about a minute the first time) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,experiments]"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,experiments]"
 	@touch $@
 
 # Write down the versions in use, for everybody to use.

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from kmeander import initialise
     from kmeander.drift import DriftStream, simulate_drifts
     from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
-    from kmeander.exceptions import CheckpointError, InputError, InputTypeError, KmeanderError
+    from kmeander.exceptions import (
+        CheckpointError,
+        InputError,
+        InputTypeError,
+        KmeanderError,
+        StreamError,
+    )
     from kmeander.lloyd import LloydResult, kmeans_plusplus, weighted_lloyd
     from kmeander.models import FSKM, PSKM
     from kmeander.objective import (
@@ -26,7 +32,9 @@ if TYPE_CHECKING:
         theorem1_bound,
         theorem1_gap,
     )
+    from kmeander.prediction import predict
     from kmeander.records import Batch, Step
+    from kmeander.runner import run
     from kmeander.window import max_batches_for, rho_for_drift, rho_for_half_life
 
 __all__ = [
@@ -42,13 +50,16 @@ __all__ = [
     "LloydResult",
     "PrivilegedKMeans",
     "Step",
+    "StreamError",
     "initialise",
     "kmeans_error",
     "kmeans_plusplus",
     "load",
     "max_batches_for",
+    "predict",
     "rho_for_drift",
     "rho_for_half_life",
+    "run",
     "simulate_drifts",
     "skm_error",
     "surrogate_error",
@@ -70,12 +81,15 @@ _HOMES = {
     "LloydResult": "lloyd",
     "PrivilegedKMeans": "estimators",
     "Step": "records",
+    "StreamError": "exceptions",
     "kmeans_error": "objective",
     "kmeans_plusplus": "lloyd",
     "load": "estimators",
     "max_batches_for": "window",
+    "predict": "prediction",
     "rho_for_drift": "window",
     "rho_for_half_life": "window",
+    "run": "runner",
     "simulate_drifts": "drift",
     "skm_error": "objective",
     "surrogate_error": "objective",

@@ -29,16 +29,32 @@ _ARRAY = "$array"
 _DTYPES = {"<f8", "<f4", "<i4", "<i8"}
 
 
+class NewerFormatError(CheckpointError):
+    """A checkpoint is of a format that only a newer version reads."""
+
+
 def to_bytes(state: dict[str, Any]) -> bytes:
     """Return the file's contents for `state`."""
+    parts = _parts(state)
+    return b"".join([*parts, _digest(parts)])
+
+
+def _parts(state: dict[str, Any]) -> list[bytes | memoryview]:
+    """Return the file's contents but for the checksum, the arrays without copying them."""
     arrays: list[NDArray[Any]] = []
     plain = _without_arrays(state, arrays)
     described = [{"dtype": array.dtype.str, "shape": list(array.shape)} for array in arrays]
     header = json.dumps({"state": plain, "arrays": described}, allow_nan=False).encode()
-    parts = [_PREFIX.pack(MAGIC, FORMAT, len(header)), header]
-    parts += [array.tobytes() for array in arrays]
-    body = b"".join(parts)
-    return body + hashlib.sha256(body).digest()
+    prefix = _PREFIX.pack(MAGIC, FORMAT, len(header))
+    filled = [array.data.cast("B") for array in arrays if array.size]
+    return [prefix, header, *filled]
+
+
+def _digest(parts: list[bytes | memoryview]) -> bytes:
+    checksum = hashlib.sha256()
+    for part in parts:
+        checksum.update(part)
+    return checksum.digest()
 
 
 def from_bytes(data: bytes, name: str) -> dict[str, Any]:
@@ -51,7 +67,7 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
     if number > FORMAT:
         from kmeander import __version__
 
-        raise CheckpointError(
+        raise NewerFormatError(
             f"{name} has format {number}, this kmeander {__version__} reads {FORMAT}. "
             "Install a newer kmeander."
         )
@@ -81,11 +97,15 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
-    data = to_bytes(state)
+    parts = _parts(state)
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.aside")
     try:
         with aside.open("xb") as file:
-            file.write(data)
+            # Half the time is the checksum's; the system writes meanwhile.
+            for part in parts:
+                file.write(part)
+            file.flush()
+            file.write(_digest(parts))
             file.flush()
             os.fsync(file.fileno())
         aside.replace(target)

@@ -13,6 +13,8 @@ except ModuleNotFoundError as error:
     sys.exit(f"kmeander: the command line needs {error.name}: pip install 'kmeander[cli]'")
 
 from kmeander.commands.experiment import experiment
+from kmeander.commands.predict import predict
+from kmeander.commands.rho import rho
 from kmeander.commands.run import run
 from kmeander.commands.simulate import simulate
 
@@ -42,7 +44,7 @@ def group(
     """K-means for data streams that change: forgets the past, keeps cluster ids."""
 
 
-for verb in (run, simulate, experiment):
+for verb in (run, predict, rho, simulate, experiment):
     app.command()(verb)
 
 

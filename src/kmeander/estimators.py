@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from kmeander import checkpoint
+from kmeander import saved_model
 from kmeander.arguments import truth
-from kmeander.arrays import INSTRUCTION_SET
-from kmeander.exceptions import CheckpointError
 from kmeander.models import FSKM, PSKM
+from kmeander.standardizer import Standardizer
 from kmeander.stream_kmeans import StreamKMeans
 from kmeander.stream_model import StreamModel
 
 if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
     from kmeander.arguments import RandomState
 
 
@@ -247,8 +247,12 @@ _ESTIMATORS: dict[str, tuple[type[ForgetfulKMeans] | type[PrivilegedKMeans], typ
 }
 
 
-def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans:
+def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
     """Return the estimator that `save` wrote to `path`; it goes on where it was.
+
+    A model of a run that standardised its columns comes with the scaler before it, as a
+    scikit-learn ``Pipeline`` that predicts rows as the stream has them; its last step is the
+    estimator.
 
     Examples
     --------
@@ -258,21 +262,26 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans:
     ...     load(f"{folder}/model").n_steps_
     1
     """
-    state = checkpoint.read(path)
-    if state.get("estimator") not in _ESTIMATORS:
-        raise CheckpointError(
-            f"{path} holds no estimator, but {state.get('estimator') or sorted(state)}."
-        )
+    state = saved_model.read(path)
     estimator_class, model_class = _ESTIMATORS[state["estimator"]]
-    if state["instruction_set"] != INSTRUCTION_SET:
-        warnings.warn(
-            f"{path} was saved by the {state['instruction_set']} kernel, this is the "
-            f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit. "
-            "KMEANDER_ISA chooses one that the processor has.",
-            UserWarning,
-            stacklevel=2,
-        )
     estimator = estimator_class(**state["params"])
+    standardizer, names = saved_model.standardizer_of(state), state["feature_names_in"]
     if state["model"] is not None:
-        estimator._resume(model_class.from_state(state["model"]), state["feature_names_in"])
-    return estimator
+        known = names if standardizer is None else None  # the first of a pipeline knows the names
+        estimator._resume(model_class.from_state(state["model"]), known)
+    return estimator if standardizer is None else _with_scaler(standardizer, names, estimator)
+
+
+def _with_scaler(standardizer: Standardizer, names: list[str], estimator: StreamKMeans) -> Pipeline:
+    """Return a pipeline of scikit-learn's scaler, as if it had been fitted, and the estimator."""
+    import numpy as np
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_ = standardizer.mean.copy(), standardizer.scale.copy()
+    scaler.var_ = scaler.scale_**2
+    scaler.n_features_in_ = len(scaler.mean_)
+    scaler.n_samples_seen_ = 0
+    scaler.feature_names_in_ = np.array(names, dtype=object)
+    return Pipeline([("scale", scaler), ("cluster", estimator)])

@@ -17,3 +17,7 @@ class InputTypeError(KmeanderError, TypeError):
 
 class CheckpointError(KmeanderError):
     """A checkpoint is damaged, or of a format that this version does not read."""
+
+
+class StreamError(KmeanderError):
+    """A source or an output cannot be reached, or does not hold what it should."""

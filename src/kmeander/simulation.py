@@ -15,7 +15,7 @@ from kmeander.arrays import Points
 from kmeander.drift import DriftStream, simulate_drifts
 from kmeander.exceptions import InputError
 from kmeander.scenarios import ClusterConcept, GradualStream, evolve_clusters
-from kmeander.sources import FileSource
+from kmeander.sources.simulated import read_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ class Simulation:
     Parameters
     ----------
     path : str
-        A CSV file with a header or a Parquet file, as for `FileSource`.
+        A file in any format that `kmeander run` reads.
     columns : sequence of str, optional
     kind : {"drift", "gradual", "clusters"}
     n_clusters, epsilon, n_concepts, method
@@ -94,14 +94,14 @@ class Simulation:
 
     @cached_property
     def _table(self) -> tuple[list[str], Points]:
-        source = FileSource(self.path, batch_size=65536, columns=self.columns)
-        for name in source.columns:
+        names, points = read_file(self.path, self.columns)
+        for name in names:
             if name in TRUTH:
                 raise InputError(
                     f"{self.path} has a column {name!r}, which is where the truth is written. "
                     "Rename it, or choose others with --columns."
                 )
-        return source.columns, np.concatenate([batch.points for batch in source])
+        return names, points
 
     @cached_property
     def _evolved(self) -> list[ClusterConcept] | None:

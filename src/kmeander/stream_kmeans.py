@@ -20,9 +20,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from kmeander import checkpoint
+from kmeander import checkpoint, saved_model
 from kmeander.arrays import (
-    INSTRUCTION_SET,
     Centroids,
     Labels,
     Points,
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from kmeander.arguments import RandomState
 
 
-# The classes that kmeander.load makes again.
-SAVED_IN, SAVED_AS = "kmeander.estimators", ("ForgetfulKMeans", "PrivilegedKMeans")
+# Where the classes are that kmeander.load makes again.
+SAVED_IN = "kmeander.estimators"
 
 
 class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -117,7 +116,8 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Not a pickle: nothing is executed when it is read. A `random_state` that is a generator is
         stored as the seed that was drawn from it.
         """
-        if type(self).__name__ not in SAVED_AS or type(self).__module__ != SAVED_IN:
+        known = saved_model.ESTIMATORS.values()
+        if type(self).__name__ not in known or type(self).__module__ != SAVED_IN:
             raise CheckpointError(
                 f"a {type(self).__name__} cannot be saved: kmeander.load would not know the class. "
                 "Pickle it, or save the model that it holds."
@@ -131,16 +131,13 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 )
             params["random_state"] = self._model.seed
         names = getattr(self, "feature_names_in_", None)
-        checkpoint.write(
-            path,
-            {
-                "estimator": type(self).__name__,
-                "params": params,
-                "feature_names_in": None if names is None else names.tolist(),
-                "instruction_set": INSTRUCTION_SET,
-                "model": self._model.state() if hasattr(self, "_model") else None,
-            },
+        state = saved_model.to_state(
+            type(self).__name__,
+            params,
+            getattr(self, "_model", None),
+            None if names is None else names.tolist(),
         )
+        checkpoint.write(path, state)
 
     def _new_model(self, random_state: RandomState) -> StreamModel:
         """Make a model with the present parameters, which checks them."""

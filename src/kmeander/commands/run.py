@@ -1,4 +1,4 @@
-"""``kmeander run``: cluster the rows of a file batch by batch."""
+"""``kmeander run``: cluster a stream batch by batch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmeander.exceptions import InputError
+from kmeander.commands.progress import show_progress
+from kmeander.commands.signals import stop_on_signals
+from kmeander.commands.words import count, names, pairs, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kmeander.models import FSKM
-    from kmeander.records import Step
-    from kmeander.runner import RunSummary
-    from kmeander.sources import FileSource
+    from kmeander.stream_run import RunSummary
 
 
 class Init(StrEnum):
@@ -30,12 +27,48 @@ class Init(StrEnum):
     previous = "previous"
 
 
+class Format(StrEnum):
+    """How rows are written down."""
+
+    csv = "csv"
+    tsv = "tsv"
+    ndjson = "ndjson"
+    json = "json"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+class Order(StrEnum):
+    """Which file of a folder comes first."""
+
+    name = "name"
+    time = "time"
+
+
+class Late(StrEnum):
+    """What becomes of late rows."""
+
+    keep = "keep"
+    skip = "skip"
+    error = "error"
+
+
+class Start(StrEnum):
+    """Where a topic is read from."""
+
+    earliest = "earliest"
+    latest = "latest"
+
+
 def run(
     source: Annotated[
-        str, typer.Argument(help="CSV file with a header, Parquet file, or - for CSV on stdin.")
+        str,
+        typer.Argument(
+            help="CSV, TSV, NDJSON, Parquet or Arrow file (also compressed), a folder or glob of "
+            "them, - for stdin, kafka://host:port/topic, or drift:FILE."
+        ),
     ],
     clusters: Annotated[int, typer.Option(help="Number of clusters.", min=1)] = 8,
-    batch_size: Annotated[int, typer.Option(help="Rows per batch.", min=1)] = 500,
     rho: Annotated[
         float | None,
         typer.Option(help="Share of weight a batch keeps when the next arrives (default 0.5)."),
@@ -44,26 +77,96 @@ def run(
         float | None, typer.Option(help="Batches after which half is forgotten, instead of --rho.")
     ] = None,
     init: Annotated[Init, typer.Option(help="Where Lloyd starts at each batch.")] = Init.hungarian,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to cluster, with commas between (default all).")
-    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random choices.", min=0)] = 0,
     threads: Annotated[
         int | None, typer.Option(help="Threads (default all cores); never changes a result.", min=1)
     ] = None,
-    steps: Annotated[
-        Path | None,
-        typer.Option(help="Write one JSON line per batch here (default stdout if it is a pipe)."),
+    batch_size: Annotated[
+        int | None, typer.Option(help="Rows per batch (default 500).", min=1)
     ] = None,
+    batch_seconds: Annotated[
+        float | None, typer.Option(help="A batch ends, too, so long after its first row.")
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option(help="Column that says when a row happened; with --every.")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(help="A batch holds the rows of one period, such as 10m.")
+    ] = None,
+    late_rows: Annotated[
+        Late, typer.Option(help="Rows of a period that is over: learn them now, or not.")
+    ] = Late.keep,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to cluster, with commas between (default all).")
+    ] = None,
+    exclude: Annotated[str | None, typer.Option(help="Columns to leave out.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Column that names the rows in --assignments.")
+    ] = None,
+    standardize: Annotated[
+        bool,
+        typer.Option("--standardize", help="Scale columns by mean and spread of the first batch."),
+    ] = False,
+    bad_rows: Annotated[
+        str,
+        typer.Option(
+            metavar="error|skip|FILE",
+            help="Rows that are no numbers: refuse, leave out, or leave out and write to FILE.",
+        ),
+    ] = "error",
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="One JSON line per batch (default stdout if it is a pipe)."
+        ),
+    ] = None,
+    assignments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The cluster of every row: .parquet (with --checkpoint a folder of parts), "
+            ".ndjson, or kafka://host:port/topic.",
+        ),
+    ] = None,
+    centroids: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The clusters: .csv or .parquet.")
+    ] = None,
+    model_out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The model, for kmeander predict and kmeander.load."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Go on from here after a stop or a crash.")
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option(help="Batches between two commits.", min=1)] = 10,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="Of the rows, where no ending tells it.")
+    ] = None,
+    header: Annotated[
+        str | None, typer.Option(help="Names of the columns of CSV without a header line.")
+    ] = None,
+    order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait for more at the end of the file.")
+    ] = False,
+    idle_exit: Annotated[
+        float | None, typer.Option(help="End once nothing has come for so many seconds.")
+    ] = None,
+    group: Annotated[str, typer.Option(help="Kafka's consumer group.")] = "kmeander",
+    start: Annotated[
+        Start, typer.Option(help="Where to begin with a topic, without a checkpoint.")
+    ] = Start.earliest,
+    kafka_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
 ) -> None:
     """Cluster the rows of SOURCE batch by batch.
 
     Example: kmeander run readings.csv --clusters 8 --half-life 5 | jq .surrogate_error
     """
-    from kmeander.models import FSKM
-    from kmeander.runner import run as run_batches
-    from kmeander.sources import FileSource
-    from kmeander.window import rho_for_half_life
+    from kmeander.runner import run as run_stream
 
     if rho is not None and half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")
@@ -71,99 +174,83 @@ def run(
         raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
     if half_life is not None and not half_life > 0:
         raise typer.BadParameter(f"--half-life must be above 0, got {half_life:g}")
-    if half_life is not None:
-        rho = rho_for_half_life(half_life)
-    model = FSKM(
-        clusters,
-        init=init.value,
-        rho=0.5 if rho is None else rho,
-        n_threads=threads,
-        random_state=seed,
-    )
-    if steps is not None and steps.exists() and source != "-" and steps.samefile(source):
-        raise typer.BadParameter(f"--steps {steps} would overwrite the source")
-    chosen = [name.strip() for name in columns.split(",")] if columns else None
-    rows = FileSource(source, batch_size, chosen)
+    if (time_column is None) != (every is None):
+        raise typer.BadParameter("--time-column and --every go together")
+    if steps is None and sys.stdout is not None and not sys.stdout.isatty():
+        steps = None if assignments == "-" else "-"
     with ExitStack() as stack:
-        outlets = [*_step_file(steps, model, rows, stack), *_progress(rows, stack)]
-        summary = run_batches(rows, model, outlets)
-    _tell(summary, rows.name)
+        stop = stack.enter_context(stop_on_signals(quiet=quiet))
+        summary = run_stream(
+            source,
+            clusters,
+            rho=rho,
+            half_life=half_life,
+            init=init.value,
+            n_threads=threads,
+            random_state=seed,
+            format=None if format_ is None else format_.value,
+            header=names(header),
+            columns=names(columns),
+            exclude=names(exclude) or (),
+            id_column=id_column,
+            standardize=standardize,
+            order=order.value,
+            follow=follow,
+            idle_exit=idle_exit,
+            batch_size=batch_size,
+            batch_seconds=batch_seconds,
+            time_column=time_column,
+            every=every,
+            late_rows=late_rows.value,
+            bad_rows=bad_rows,
+            steps=steps,
+            assignments=assignments,
+            centroids=centroids,
+            model_out=model_out,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            group=group,
+            start=start.value,
+            kafka_options=pairs(kafka_option),
+            on_progress=show_progress(stack, quiet=quiet),
+            tell=(lambda _: None) if quiet else say,
+            stop=stop,
+        )
+    if not quiet:
+        _tell(summary, "standard input" if source == "-" else source, resumable=bool(checkpoint))
 
 
-def _step_file(
-    path: Path | None, model: FSKM, rows: FileSource, stack: ExitStack
-) -> list[Callable[[Step], None]]:
-    """Return what writes the Steps: nothing where they would only flood a terminal."""
-    from kmeander import __version__
-    from kmeander.sinks import JsonLines
-
-    if path is None and (sys.stdout is None or sys.stdout.isatty()):
-        return []
-    facts = {
-        "kmeander": __version__,
-        "source": rows.path,
-        "columns": rows.columns,
-        "batch_size": rows.batch_size,
-        "settings": {**model.settings(), "random_state": model.seed},
-    }
-    try:
-        file = sys.stdout if path is None else stack.enter_context(path.open("w", encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--steps {path} cannot be written: {error.strerror}.") from error
-    return [JsonLines(file, facts).write]
-
-
-def _progress(rows: FileSource, stack: ExitStack) -> list[Callable[[Step], None]]:
-    """Return what shows progress: a bar on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        return []
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows  error {task.fields[error]}"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    stack.enter_context(bar)
-    task = bar.add_task("learning", total=rows.n_rows, error="-")
-
-    def show(step: Step) -> None:
-        error = "-" if step.surrogate_error is None else f"{step.surrogate_error:.4g}"
-        bar.update(task, advance=step.n_points, error=error)
-
-    return [show]
-
-
-def _tell(summary: RunSummary, name: str) -> None:
+def _tell(summary: RunSummary, name: str, *, resumable: bool) -> None:
     """Say on stderr what the run did."""
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
     say(
-        f"{name}: {_count(summary.n_points, 'row')} in {_count(summary.n_batches, 'batch')}, "
+        f"{name}: {count(summary.n_points, 'row')} in {count(summary.n_batches, 'batch')}, "
         f"learnt in {summary.seconds:.2f} s."
     )
+    if summary.n_bad:
+        say(f"Bad rows set aside: {summary.n_bad:,}.")
+    if summary.n_late:
+        say(f"Late rows: {summary.n_late:,}.")
+    if summary.stopped:
+        waiting = f"{count(summary.n_unread, 'row')} read but not yet learnt"
+        if resumable:
+            say(f"Stopped; the same command goes on from here ({waiting}).")
+        else:
+            say(f"Stopped ({waiting}). With --checkpoint a run can go on where it stopped.")
     last = summary.last
-    if last is None or last.surrogate_error is None or last.masses is None:
+    if last is None:
+        if summary.resumed_at is not None:
+            say(f"Nothing new since batch {summary.resumed_at}.")
+        return
+    if last.surrogate_error is None or last.masses is None:
         say("The stream has not shown enough distinct points yet: nothing was learnt.")
         return
     say(
         f"Surrogate error {last.surrogate_error:.6g}, newest batch {last.batch_error:.6g}; "
-        f"window of {_count(last.n_batches, 'batch')}, rho {last.rho:.4g}."
+        f"window of {count(last.n_batches, 'batch')}, rho {last.rho:.4g}."
     )
     shares = " ".join(f"{mass / last.mass:.1%}" for mass in last.masses)
     say(f"Shares of the clusters now: {shares}")
     if summary.n_reseeded:
-        say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded}.")
+        say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:
-        say(f"Batches that stopped at max_iter: {summary.n_unconverged}.")
-
-
-def _count(number: int, what: str) -> str:
-    plural = "es" if what.endswith("ch") else "s"
-    return f"{number} {what}{'' if number == 1 else plural}"
+        say(f"Batches that stopped at max_iter: {summary.n_unconverged:,}.")

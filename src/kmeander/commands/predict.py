@@ -1,0 +1,76 @@
+"""``kmeander predict``: the clusters of a saved model for every row of a stream."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmeander.commands.run import Format, Order
+from kmeander.commands.signals import stop_on_signals
+from kmeander.commands.words import count, names, pairs, say
+
+
+class Bad(StrEnum):
+    """What becomes of bad rows."""
+
+    error = "error"
+    skip = "skip"
+
+
+def predict(
+    source: Annotated[str, typer.Argument(help="As for kmeander run; - is CSV on stdin.")],
+    model: Annotated[Path, typer.Option(help="What --model-out or save wrote.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help=".parquet, .ndjson, kafka://host:port/topic, or - for NDJSON on stdout.",
+        ),
+    ] = "-",
+    id_column: Annotated[str | None, typer.Option(help="Column that names the rows.")] = None,
+    bad_rows: Annotated[
+        Bad, typer.Option(help="Rows that are no numbers: refuse or leave out.")
+    ] = Bad.error,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="Of the rows, where no ending tells it.")
+    ] = None,
+    header: Annotated[
+        str | None, typer.Option(help="Names of the columns of CSV without a header line.")
+    ] = None,
+    order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads (default all cores); never changes a result.", min=1)
+    ] = None,
+    kafka_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+) -> None:
+    """Assign the rows of SOURCE to the clusters of a saved model.
+
+    Example: kmeander predict today.csv --model model.km --out clusters.parquet
+    """
+    from kmeander.prediction import predict as predict_stream
+
+    with stop_on_signals(quiet=quiet) as stop:
+        summary = predict_stream(
+            source,
+            model,
+            out=out,
+            format=None if format_ is None else format_.value,
+            header=names(header),
+            id_column=id_column,
+            order=order.value,
+            bad_rows=bad_rows.value,
+            n_threads=threads,
+            kafka_options=pairs(kafka_option),
+            stop=stop,
+        )
+    if not quiet:
+        say(f"{source}: {count(summary.n_points, 'row')} assigned.")
+        if summary.n_bad:
+            say(f"Bad rows left out: {summary.n_bad:,}.")

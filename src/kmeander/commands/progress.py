@@ -1,0 +1,135 @@
+"""How a run looks while it runs: a live line on a terminal, now and then a line otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from kmeander.commands.words import compact, say
+
+if TYPE_CHECKING:
+    from kmeander.stream_run import Progress
+
+BARS = "▁▂▃▄▅▆▇█"
+SECONDS_PER_LINE = 10.0
+
+
+def sparkline(values: list[float]) -> str:
+    """Return values as a row of bars, the smallest lowest.
+
+    Examples
+    --------
+    >>> sparkline([1.0, 2.0, 3.0])
+    '▁▅█'
+    >>> sparkline([2.0, 2.0])
+    '▁▁'
+    """
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    width = (high - low) or 1.0
+    return "".join(BARS[round((value - low) / width * (len(BARS) - 1))] for value in values)
+
+
+class Pace:
+    """Turns snapshots of a run into the words that describe it."""
+
+    def __init__(self) -> None:
+        self._errors: deque[float] = deque(maxlen=30)
+        self._marks: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], maxlen=50)
+        self._last_batch = -1
+
+    def parts(self, progress: Progress) -> dict[str, str]:
+        """Return what there is to show, by name."""
+        summary, last = progress.summary, progress.summary.last
+        now = time.monotonic()
+        if now - self._marks[-1][0] > 0.2:
+            self._marks.append((now, summary.n_points))
+        begun, n_then = self._marks[0]
+        rate = (summary.n_points - n_then) / max(now - begun, 1e-3)
+        shown = {
+            "batch": str((summary.resumed_at or 0) + summary.n_batches),
+            "rows": f"{summary.n_points:,}",
+            "rate": f"{compact(rate)} rows/s",
+        }
+        if last is not None and last.surrogate_error is not None:
+            if last.index != self._last_batch:
+                self._last_batch = last.index
+                self._errors.append(last.surrogate_error)
+            shown["error"] = f"{last.surrogate_error:.4g}"
+            shown["line"] = sparkline(list(self._errors))
+            if last.prequential_error is not None and last.batch_error:
+                shown["drift"] = f"{last.prequential_error / last.batch_error:.2f}"
+        if progress.lag is not None:
+            shown["lag"] = f"{progress.lag:,}"
+        if progress.share_read is not None:
+            shown["read"] = f"{progress.share_read:.0%}"
+        if summary.n_bad:
+            shown["bad"] = f"{summary.n_bad:,}"
+        return shown
+
+
+def show_progress(stack: ExitStack, *, quiet: bool) -> Callable[[Progress], None] | None:
+    """Return what shows progress on stderr, or None where nobody wants to see it."""
+    if quiet:
+        return None
+    return _live(stack) if sys.stderr.isatty() else _lines()
+
+
+def _lines() -> Callable[[Progress], None]:
+    pace = Pace()
+    due = time.monotonic() + SECONDS_PER_LINE
+
+    def show(progress: Progress) -> None:
+        nonlocal due
+        parts = pace.parts(progress)
+        if time.monotonic() >= due:
+            due = time.monotonic() + SECONDS_PER_LINE
+            parts.pop("line", None)
+            say(", ".join(f"{name} {value}" for name, value in parts.items() if name != "rate")
+                + f", {parts['rate']}")  # fmt: skip
+
+    return show
+
+
+def _live(stack: ExitStack) -> Callable[[Progress], None]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    pace = Pace()
+    console = Console(stderr=True)
+    live = Live(
+        Text("waiting for rows", style="dim"),
+        console=console,
+        transient=True,
+        refresh_per_second=8,
+        redirect_stdout=False,
+    )
+    stack.enter_context(live)
+
+    def show(progress: Progress) -> None:
+        parts = pace.parts(progress)
+        text = Text(no_wrap=True, overflow="ellipsis")
+        if "read" in parts:
+            text.append(f"{parts['read']:>4}  ", "bold")
+        text.append(f"batch {parts['batch']}  {parts['rows']} rows  ")
+        text.append(parts["rate"], "cyan")
+        if "error" in parts:
+            text.append("  error ").append(parts["error"], "green")
+            text.append(f" {parts['line']}", "green")
+        if "drift" in parts:
+            drift = float(parts["drift"])
+            style = "red" if drift > 1.5 else "yellow" if drift > 1.1 else ""
+            text.append("  drift ").append(f"x{parts['drift']}", style)
+        if "lag" in parts:
+            text.append(f"  lag {parts['lag']}")
+        if "bad" in parts:
+            text.append(f"  bad {parts['bad']}", "red")
+        live.update(text)
+
+    return show

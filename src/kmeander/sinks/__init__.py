@@ -1,0 +1,52 @@
+"""What a run writes: Steps, the cluster of every row, the clusters, rows that were set aside.
+
+Every sink keeps one small contract (`contract.Sink`): write a batch, make it last, go on from
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kmeander.exceptions import InputError
+from kmeander.kafka_client import SCHEME
+from kmeander.sinks.assignments import LINES, AssignmentLines, AssignmentParquet
+from kmeander.sinks.contract import Learnt, Letter, Sink
+from kmeander.sinks.kafka import AssignmentTopic
+from kmeander.sinks.steps import StepLines, read_facts, read_steps
+
+__all__ = ["Learnt", "Letter", "Sink", "StepLines", "assignment_sink", "read_facts", "read_steps"]
+
+
+def assignment_sink(
+    path: str,
+    *,
+    in_parts: bool,
+    option: str = "--assignments",
+    kafka_options: Mapping[str, str] | None = None,
+) -> Sink:
+    """Return what writes the cluster of every row to `path`.
+
+    Parameters
+    ----------
+    path : str
+        A Kafka topic, standard output (``-``), or a file or folder whose ending tells the format.
+    in_parts : bool
+        Whether Parquet must be able to go on after a crash.
+    option : str
+        The option that named it, for messages.
+    kafka_options : mapping, optional
+    """
+    if path.startswith(SCHEME):
+        return AssignmentTopic(path, kafka_options)
+    ending = Path(path).suffix.lower()
+    if path == "-" or ending in LINES:
+        return AssignmentLines(path, option)
+    if ending in (".parquet", ".pq") or path.endswith("/") or Path(path).is_dir():
+        in_parts = in_parts or path.endswith("/") or Path(path).is_dir()
+        return AssignmentParquet(path, in_parts=in_parts, option=option)
+    raise InputError(
+        f"{option} {path}: its ending does not tell the format. Use .parquet, .ndjson or .jsonl, a "
+        "folder for parts of Parquet, or kafka://host:port/topic."
+    )

@@ -1,0 +1,232 @@
+"""The cluster of every row: NDJSON that is appended to, or Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kmeander.exceptions import InputError, StreamError
+from kmeander.sinks.appended import AppendedFile
+from kmeander.sinks.contract import Learnt, Position, Sink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LINES = (".ndjson", ".jsonl", ".json")
+COLUMNS = ("cluster", "distance")
+ROW_GROUP = 1 << 17
+_PART = re.compile(r"part-\d{6,}\.parquet|\.part-\d{6,}\.parquet\.aside")
+
+
+def table_of(learnt: Learnt) -> pa.Table:
+    """Return the keys of a batch with `cluster` and `distance`, null while the model waits."""
+    import pyarrow as pa
+
+    n = learnt.keys.num_rows
+    clusters = pa.nulls(n, pa.int32()) if learnt.labels is None else pa.array(learnt.labels)
+    distances = (
+        pa.nulls(n, pa.float64()) if learnt.distances is None else pa.array(learnt.distances)
+    )
+    return learnt.keys.append_column(COLUMNS[0], clusters).append_column(COLUMNS[1], distances)
+
+
+def lines_of(learnt: Learnt) -> list[str]:
+    """Return one JSON object per row."""
+    names = learnt.keys.column_names
+    heads = [f'"{name}":' if name.isidentifier() else f"{json.dumps(name)}:" for name in names]
+    columns = [_texts(column) for column in learnt.keys.columns]
+    n = learnt.keys.num_rows
+    clusters = ["null"] * n if learnt.labels is None else map(str, learnt.labels.tolist())
+    distances = ["null"] * n if learnt.distances is None else map(repr, learnt.distances.tolist())
+    return [
+        "{"
+        + "".join(f"{head}{key}," for head, key in zip(heads, keys, strict=True))
+        + f'"cluster":{cluster},"distance":{distance}}}'
+        for *keys, cluster, distance in zip(*columns, clusters, distances, strict=True)
+    ]
+
+
+def _texts(column: Any) -> list[str]:
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return list(map(str, column.to_numpy().tolist()))
+    return [json.dumps(value, default=str) for value in column.to_pylist()]
+
+
+class AssignmentLines(Sink):
+    """Writes one JSON line per row; ``-`` is standard output."""
+
+    def __init__(self, path: str, option: str = "--assignments") -> None:
+        super().__init__(path)
+        self._file = AppendedFile(path, option)
+
+    def open(self, position: Position | None) -> None:
+        """Begin anew, or cut the file back to `position`."""
+        self._file.open(position)
+
+    def write(self, learnt: Learnt) -> None:
+        """Write the rows of a batch."""
+        if learnt.keys.num_rows:
+            self._file.write("\n".join(lines_of(learnt)) + "\n")
+            self._file.flush()
+
+    def commit(self) -> Position:
+        """Make all lines last."""
+        return self._file.commit()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class AssignmentParquet(Sink):
+    """Writes Parquet: one file, or a folder to which every commit adds a part.
+
+    A Parquet file cannot be appended to, so only parts can go on after a crash. Files are written
+    aside and renamed when they are complete.
+
+    Parameters
+    ----------
+    path : str
+    in_parts : bool
+    option : str
+    """
+
+    def __init__(self, path: str, *, in_parts: bool, option: str = "--assignments") -> None:
+        super().__init__(path)
+        self._path = Path(path)
+        self._in_parts = in_parts
+        self._option = option
+        self._n_parts = 0
+        self._writer: Any = None
+        self._aside: Path | None = None
+        self._waiting: list[pa.Table] = []
+        self._n_waiting = 0
+        self._schema: pa.Schema | None = None
+
+    def open(self, position: Position | None) -> None:
+        """Make room for the first file, or remove the parts after `position`."""
+        self._n_parts = 0 if position is None else position["parts"]
+        try:
+            if self._in_parts:
+                self._open_folder()
+            elif self._path.is_dir():
+                raise IsADirectoryError(21, "it is a folder")
+            else:
+                with self._aside_of(self._path).open("wb"):
+                    pass
+                self._aside_of(self._path).unlink()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _open_folder(self) -> None:
+        if self._path.exists() and not self._path.is_dir():
+            raise StreamError(
+                f"{self._option} {self._path} is a file; with a checkpoint it must be a folder, to "
+                "which parts are added. Name another, or remove it."
+            )
+        self._path.mkdir(parents=False, exist_ok=True)
+        for file in sorted(self._path.iterdir()):
+            if not _PART.fullmatch(file.name):
+                raise StreamError(
+                    f"{self._option} {self._path} holds {file.name}, which is not a part of an "
+                    "earlier run. Name a folder for the parts alone."
+                )
+            if file.name.startswith(".") or int(file.stem[5:]) >= self._n_parts:
+                file.unlink()
+        missing = [n for n in range(self._n_parts) if not self._part(n).exists()]
+        if missing:
+            raise StreamError(
+                f"{self._option} {self._path} lacks {self._part(missing[0]).name}, which the "
+                "checkpoint has written. Put it back, or begin anew with another --checkpoint."
+            )
+
+    def write(self, learnt: Learnt) -> None:
+        """Keep the rows of a batch until there are enough for a row group."""
+        if not learnt.keys.num_rows:
+            return
+        table = table_of(learnt)
+        if self._schema is not None and table.schema != self._schema:
+            table = table.cast(self._schema)
+        self._schema = table.schema
+        self._waiting.append(table)
+        self._n_waiting += table.num_rows
+        if self._n_waiting >= ROW_GROUP:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self._waiting:
+            return
+        try:
+            if self._writer is None:
+                target = self._part(self._n_parts) if self._in_parts else self._path
+                self._aside = self._aside_of(target)
+                self._writer = pq.ParquetWriter(
+                    str(self._aside), self._schema, use_dictionary=[COLUMNS[0]]
+                )
+            self._writer.write_table(pa.concat_tables(self._waiting))
+        except OSError as error:
+            raise self._failed(error) from error
+        self._waiting, self._n_waiting = [], 0
+
+    def commit(self) -> Position:
+        """Complete a part."""
+        if self._in_parts:
+            self._complete()
+        return {"parts": self._n_parts}
+
+    def _complete(self) -> None:
+        self._write_waiting()
+        if self._writer is None or self._aside is None:
+            return
+        writer, aside = self._writer, self._aside
+        self._writer = self._aside = None
+        try:
+            writer.close()
+            with aside.open("rb") as file:
+                os.fsync(file.fileno())
+            aside.replace(self._part(self._n_parts) if self._in_parts else self._path)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._n_parts += 1
+
+    def close(self) -> None:
+        """Complete the file; where that fails nothing of it is left."""
+        try:
+            self._complete()
+        except StreamError:
+            self._waiting = []
+            raise
+        finally:
+            if self._aside is not None:
+                self._aside.unlink(missing_ok=True)
+
+    def _part(self, number: int) -> Path:
+        return self._path / f"part-{number:06}.parquet"
+
+    def _aside_of(self, path: Path) -> Path:
+        return path.with_name(f".{path.name}.aside")
+
+    def _failed(self, error: OSError) -> StreamError:
+        why = error.strerror or str(error)
+        return StreamError(
+            f"{self._option} {self._path} cannot be written: {why}. What a checkpoint holds is "
+            "safe: make room, and run the same command again."
+        )
+
+
+def check_keys(names: list[str], option: str) -> None:
+    """Refuse an id column that would hide a column of the output."""
+    for name in names:
+        if name in COLUMNS:
+            raise InputError(
+                f"{option} writes a column {name!r}, and so the id column cannot be called that. "
+                "Rename it."
+            )

@@ -1,0 +1,107 @@
+"""The clusters as they are now: a small table for people and spreadsheets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kmeander.arrays import Centroids
+from kmeander.exceptions import InputError, StreamError
+from kmeander.records import Step
+from kmeander.sinks.contract import Learnt, Position, Sink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENDINGS = (".csv", ".parquet", ".pq")
+COLUMNS = ("cluster", "share")
+
+
+class CentroidTable(Sink):
+    """Writes one row per cluster, anew at every commit and at the end.
+
+    Parameters
+    ----------
+    path : str
+        Ends in ``.csv`` or ``.parquet``.
+    features : sequence of str
+    restored : callable
+        Centroids as the model has them to the units of the stream.
+    """
+
+    def __init__(
+        self, path: str, features: Sequence[str], restored: Callable[[Centroids], Centroids]
+    ) -> None:
+        super().__init__(path)
+        self._path = Path(path)
+        self._features = features
+        self._restored = restored
+        self._step: Step | None = None
+        if self._path.suffix.lower() not in ENDINGS:
+            raise InputError(f"--centroids {path} must end in {', '.join(ENDINGS)}.")
+        taken = next((name for name in features if name in COLUMNS), None)
+        if taken is not None:
+            raise InputError(
+                f"--centroids writes a column {taken!r} of its own, and the stream has one, too. "
+                "Rename it, or leave it out with --exclude."
+            )
+
+    def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole
+        """See whether the file can be written."""
+        if not self._path.parent.is_dir():
+            raise StreamError(
+                f"--centroids {self._path} cannot be written: there is no folder "
+                f"{self._path.parent}."
+            )
+        if self._path.is_dir():
+            raise StreamError(f"--centroids {self._path} cannot be written: it is a folder.")
+
+    def write(self, learnt: Learnt) -> None:
+        """Take note of the newest clusters."""
+        if learnt.step is not None and learnt.step.centroids is not None:
+            self._step = learnt.step
+
+    def commit(self) -> Position:
+        """Write them."""
+        self._write()
+        return {}
+
+    def close(self) -> None:
+        """Write them."""
+        self._write()
+
+    def _write(self) -> None:
+        if self._step is None:
+            return
+        aside = self._path.with_name(f".{self._path.name}.aside")
+        try:
+            self._write_table(aside)
+            aside.replace(self._path)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise StreamError(
+                f"--centroids {self._path} cannot be written: {error.strerror or error}."
+            ) from error
+        self._step = None
+
+    def _write_table(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+        from pyarrow import csv
+
+        if self._path.suffix.lower() == ".csv":
+            csv.write_csv(self._table(), str(path))
+        else:
+            pq.write_table(self._table(), str(path))
+
+    def _table(self) -> pa.Table:
+        import pyarrow as pa
+
+        step = self._step
+        assert step is not None
+        assert step.centroids is not None
+        assert step.masses is not None
+        centroids = self._restored(step.centroids)
+        named = {name: centroids[:, index] for index, name in enumerate(self._features)}
+        shares = step.masses / step.mass
+        return pa.table({"cluster": range(len(centroids)), "share": shares, **named})

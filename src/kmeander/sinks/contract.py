@@ -1,0 +1,86 @@
+"""The contract of all sinks: write what a batch gave, make it last, go on from there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.arrays import Labels
+from kmeander.records import Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Where an output ends: plain numbers and text, for a checkpoint to keep.
+Position = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A row that was set aside: where it stood, why, and what it was."""
+
+    place: dict[str, Any]
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """One batch after it was learnt.
+
+    Parameters
+    ----------
+    step : Step or None
+        None where nothing but bad rows came.
+    keys : pyarrow.Table
+        What names its rows in outputs.
+    origin : pyarrow.Table
+        Where they stood in the stream, each somewhere else.
+    labels : ndarray of shape (n_points,) or None
+        Their clusters; None while the model waits for K distinct points.
+    distances : ndarray of shape (n_points,) or None
+        To the centroid of the cluster.
+    letters : sequence of Letter
+        The bad rows that came with it.
+    """
+
+    step: Step | None
+    keys: pa.Table
+    origin: pa.Table
+    labels: Labels | None = None
+    distances: NDArray[np.float64] | None = None
+    letters: Sequence[Letter] = ()
+
+
+class Sink(ABC):
+    """One output of a run.
+
+    Parameters
+    ----------
+    name : str
+        As messages show it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def open(self, position: Position | None) -> None:
+        """Begin anew, or go on from `position`; what was written after it is cut off."""
+
+    @abstractmethod
+    def write(self, learnt: Learnt) -> None:
+        """Write one batch."""
+
+    @abstractmethod
+    def commit(self) -> Position:
+        """Make what was written survive a crash, and return where it ends."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish what was begun and let go of it."""

@@ -1,0 +1,74 @@
+"""Steps to JSON lines and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from kmeander.exceptions import InputError
+from kmeander.records import Step
+from kmeander.sinks.appended import AppendedFile
+from kmeander.sinks.contract import Learnt, Position, Sink
+
+
+class StepLines(Sink):
+    """Writes one line per Step; facts of the whole run stand under `run` in the first.
+
+    Parameters
+    ----------
+    path : str
+        ``-`` is standard output.
+    facts : callable
+        Returns the facts, when the first line is written.
+    """
+
+    def __init__(self, path: str, facts: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(path)
+        self._file = AppendedFile(path, "--steps")
+        self._facts = facts
+
+    def open(self, position: Position | None) -> None:
+        """Begin anew, or cut the file back to `position`."""
+        self._file.open(position)
+
+    def write(self, learnt: Learnt) -> None:
+        """Write one line, at once."""
+        if learnt.step is None:
+            return
+        line = learnt.step.to_dict()
+        if learnt.step.index == 0:
+            line["run"] = self._facts()
+        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+    def commit(self) -> Position:
+        """Make all lines last."""
+        return self._file.commit()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
+    """Yield the Steps that a run wrote to `path`."""
+    with Path(path).open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield Step.from_dict(json.loads(line))
+            except (json.JSONDecodeError, InputError) as error:
+                raise InputError(f"{path} line {number} is not a Step: {error}") from error
+
+
+def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what stands under `run` in the first line that a run wrote to `path`."""
+    with Path(path).open(encoding="utf-8") as file:
+        line = file.readline()
+    try:
+        facts: dict[str, Any] = json.loads(line)["run"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{path} does not begin with the facts of a run.") from error
+    return facts

@@ -1,0 +1,59 @@
+"""Streams of rows: files in many formats, standard input, Python objects, Kafka.
+
+Every source keeps one small contract (`block.Source`): the next rows, where they stand, and going
+on from there. `batching` cuts what they yield into batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kmeander.drift import DriftStream
+from kmeander.exceptions import InputError
+from kmeander.kafka_client import SCHEME
+from kmeander.sources.block import Source
+from kmeander.sources.files import FORMATS, ORDERS, FileSource, Reading
+from kmeander.sources.iterables import IterableSource
+from kmeander.sources.kafka import KafkaSource
+from kmeander.sources.selection import Wanted
+from kmeander.sources.simulated import PREFIX, SimulatedSource, open_drift
+
+__all__ = ["FileSource", "Reading", "Source", "Wanted", "open_source"]
+
+
+def open_source(
+    source: Any,
+    wanted: Wanted,
+    reading: Reading,
+    *,
+    group: str = "kmeander",
+    start: str = "earliest",
+    kafka_options: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Source:
+    """Return the source that `source` means; see `kmeander.run`."""
+    if reading.order not in ORDERS:
+        raise InputError(f"order must be one of {', '.join(ORDERS)}, got {reading.order!r}.")
+    if isinstance(source, str | os.PathLike):
+        text = os.fspath(source)
+        if text.startswith(SCHEME):
+            return KafkaSource(
+                text,
+                wanted,
+                form=reading.form,
+                header=reading.header,
+                group=group,
+                start=start,
+                options=kafka_options,
+                tell=tell,
+            )
+        if reading.form is not None and reading.form not in FORMATS:
+            raise InputError(f"format must be one of {', '.join(FORMATS)}, got {reading.form!r}.")
+        if text.startswith(PREFIX):
+            return open_drift(text, wanted)
+        return FileSource(text, wanted, reading)
+    if isinstance(source, DriftStream):
+        return SimulatedSource(source, wanted)
+    return IterableSource(source, wanted)

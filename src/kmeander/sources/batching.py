@@ -1,0 +1,256 @@
+"""Blocks to batches: by rows, by seconds of waiting, or by the time at which rows happened."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.arguments import positive_number, whole_number
+from kmeander.arrays import Points
+from kmeander.exceptions import InputError
+from kmeander.sources.block import BadRow, Block, Position
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNITS = {"ms": 1_000, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+LATE = ("keep", "skip", "error")
+NO_TIME = 1e-9  # ages that pass between two batches of one period
+
+
+def microseconds(duration: str) -> int:
+    """Return the length of a duration such as ``10m``.
+
+    Examples
+    --------
+    >>> microseconds("1.5s"), microseconds("10m")
+    (1500000, 600000000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-z]+)\s*", str(duration))
+    length = round(float(found[1]) * UNITS.get(found[2], 0)) if found else 0
+    if length < 1:
+        raise InputError(
+            f"every must be a duration such as 30s, 10m or 1h, got {duration!r}. The units are "
+            f"{', '.join(UNITS)}."
+        )
+    return length
+
+
+@dataclass(frozen=True)
+class Batching:
+    """Where one batch ends and the next begins.
+
+    Parameters
+    ----------
+    size : int, optional
+        Rows of a batch.
+    seconds : float, optional
+        A batch ends, too, once so long has passed since its first row was read.
+    every : int, optional
+        Microseconds of a period: a batch holds the rows that happened in one.
+    late : {"keep", "skip", "error"}
+        What is done with rows of a period that is over: learnt with the present one, left out, or
+        refused.
+
+    Without any of the three every block is a batch.
+    """
+
+    size: int | None = None
+    seconds: float | None = None
+    every: int | None = None
+    late: str = "keep"
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            whole_number("batch_size", self.size, at_least=1, meaning="the rows of a batch")
+        if self.seconds is not None:
+            positive_number("batch_seconds", self.seconds)
+        if self.every is not None and (self.size is not None or self.seconds is not None):
+            raise InputError(
+                "every cannot be given with batch_size or batch_seconds: a batch holds the rows of "
+                "one period, however many they are."
+            )
+        if self.late not in LATE:
+            raise InputError(f"late_rows must be one of {', '.join(LATE)}, got {self.late!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The rows of one batch, and where the stream stands after it.
+
+    Bad and late rows count to the batch before whose last row they came. Where bad rows end the
+    stream a last cut has no points.
+    """
+
+    points: Points
+    keys: pa.Table
+    origin: pa.Table
+    elapsed: float
+    bad: tuple[BadRow, ...]
+    n_late: int
+    position: Callable[[], Position]
+
+
+@dataclass(eq=False)
+class Batches:
+    """The batches of a stream of blocks.
+
+    Parameters
+    ----------
+    blocks : iterator of Block or None
+        As `Source.blocks` yields them.
+    rule : Batching
+    refuse_bad : bool
+        Whether a bad row raises, once all complete batches before it have been yielded.
+    period : int, optional
+        That of the last batch before a restart.
+    clock : callable
+        Seconds that only grow.
+    """
+
+    blocks: Iterator[Block | None]
+    rule: Batching
+    refuse_bad: bool = True
+    period: int | None = None
+    clock: Callable[[], float] = time.monotonic
+    n_waiting: int = field(default=0, init=False)  # rows that wait for their batch to be complete
+
+    def __post_init__(self) -> None:
+        self._parts: list[tuple[Block, int, int]] = []
+        self._bad: deque[BadRow] = deque()  # read, and not yet handed on
+        self._n_late = 0
+        self._current = self.period  # that of the rows that wait
+        self._since = 0.0
+        self._newest: Block | None = None
+
+    def __iter__(self) -> Iterator[Cut | None]:
+        """Yield batches; None whenever the source has nothing for a moment."""
+        block: Block | None = None
+        for block in self.blocks:
+            if block is not None:
+                self._newest = block
+                self._bad += block.bad
+                yield from self._split(block)
+            is_over = self._time_is_up() or (self._each_block and self.n_waiting)
+            if is_over and self._newest is not None:
+                yield self._cut(self._newest, self._newest.end)
+            elif block is None:
+                yield None
+        if self._newest is not None and (self.n_waiting or self._bad or self._n_late):
+            yield self._cut(self._newest, self._newest.end)
+
+    @property
+    def _each_block(self) -> bool:
+        return self.rule.size is None and self.rule.seconds is None and self.rule.every is None
+
+    def _time_is_up(self) -> bool:
+        seconds = self.rule.seconds
+        return seconds is not None and self.n_waiting > 0 and self.clock() - self._since >= seconds
+
+    def _split(self, block: Block) -> Iterator[Cut]:
+        """Take the rows of one block, up to the first that is refused."""
+        stop = len(block.rows)
+        refused = block.bad[0] if block.bad and self.refuse_bad else None
+        if refused is not None:
+            stop = int(np.searchsorted(block.rows, refused.row))
+        if self.rule.every is not None and block.times is not None:
+            yield from self._split_by_time(block, block.times[:stop] // self.rule.every)
+        else:
+            yield from self._split_by_size(block, stop)
+        if refused is not None:
+            aside = (
+                ""
+                if refused.column is None
+                else (f", or leave the column out with --exclude {refused.column}")
+            )
+            raise InputError(
+                f"{refused.place}: {refused.reason} (use --bad-rows skip to go on without such "
+                f"rows{aside})."
+            )
+
+    def _split_by_size(self, block: Block, stop: int) -> Iterator[Cut]:
+        size = stop + self.n_waiting if self.rule.size is None else self.rule.size
+        begin = 0
+        while begin < stop:
+            end = min(stop, begin + size - self.n_waiting)
+            self._take(block, begin, end)
+            if self.rule.size is not None and self.n_waiting == size:
+                yield self._cut(block, int(block.rows[end - 1]) + 1)
+            begin = end
+
+    def _split_by_time(self, block: Block, periods: NDArray[np.int64]) -> Iterator[Cut]:
+        if not len(periods):
+            return
+        before = periods[0] if self._current is None else self._current
+        present = np.maximum(np.maximum.accumulate(periods), before)
+        late = periods < present
+        stop = len(periods)
+        if self.rule.late == "error" and late.any():
+            stop = int(np.argmax(late))
+        # Runs of rows that share a period and are all late or all in time.
+        for begin, end in _runs(2 * present[:stop] + late[:stop]):
+            if self._current != present[begin] and self.n_waiting:
+                yield self._cut(block, int(block.rows[begin]))
+            self._current = int(present[begin])
+            if late[begin]:
+                self._n_late += end - begin
+            if not (late[begin] and self.rule.late == "skip"):
+                self._take(block, begin, end)
+        if stop < len(periods):
+            raise InputError(
+                f"row {block.rows[stop] + 1} of the stream is late: its period was over when it "
+                "came. Use --late-rows keep to learn such rows with the present batch, or skip to "
+                "leave them out."
+            )
+
+    def _take(self, block: Block, begin: int, end: int) -> None:
+        if not self.n_waiting:
+            self._since = self.clock()
+        self._parts.append((block, begin, end))
+        self.n_waiting += end - begin
+
+    def _cut(self, block: Block, end: int) -> Cut:
+        """Return the rows that wait as a batch; row `end`, of `block`, is the next to come."""
+        import pyarrow as pa
+
+        parts = self._parts or [(block, 0, 0)]
+        bad = []
+        while self._bad and self._bad[0].row < end:
+            bad.append(self._bad.popleft())
+        period, elapsed = self._current, 1.0
+        if period is not None and self.period is not None:
+            elapsed = max(float(period - self.period), NO_TIME)
+        cut = Cut(
+            points=_together([part.points[a:b] for part, a, b in parts]),
+            keys=pa.Table.from_batches([part.keys.slice(a, b - a) for part, a, b in parts]),
+            origin=pa.Table.from_batches([part.origin.slice(a, b - a) for part, a, b in parts]),
+            elapsed=elapsed,
+            bad=tuple(bad),
+            n_late=self._n_late,
+            position=lambda: {"source": block.position_at(end), "period": period},
+        )
+        self._parts, self.n_waiting, self._n_late = [], 0, 0
+        if len(cut.points):
+            self.period = period
+        return cut
+
+
+def _together(parts: list[Points]) -> Points:
+    if len(parts) == 1:
+        return parts[0]
+    joined: Any = np.concatenate(parts)  # mypy loses the type
+    points: Points = joined
+    return points
+
+
+def _runs(values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the following index of each run of equal values."""
+    edges = np.flatnonzero(np.diff(values)) + 1
+    yield from zip([0, *edges.tolist()], [*edges.tolist(), len(values)], strict=True)

@@ -1,0 +1,174 @@
+"""One Parquet or Arrow IPC file."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmeander.exceptions import InputError
+from kmeander.sources.block import Place, Position
+from kmeander.sources.numbers import Piece
+from kmeander.sources.opening import explained
+from kmeander.sources.selection import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_ROWS = 65536
+
+
+def table_piece(table: pa.Table | pa.RecordBatch, name: str, start: int, first: int) -> Piece:
+    """Return rows that are a table already; row `first` of the source is the table's first."""
+    base = start + first
+
+    def place(row: int) -> Place:
+        return Place(name, "row", row - start + 1)
+
+    def text(row: int) -> str:
+        return str(table.slice(row - base, 1).to_pylist()[0])
+
+    return Piece(
+        table=table,
+        rows=np.arange(base, base + table.num_rows),
+        bad=(),
+        end=base + table.num_rows,
+        position_at=lambda row: {"row": row - start},
+        place=place,
+        text=text,
+    )
+
+
+class ColumnarFile(ABC):
+    """The rows of one file that holds columns."""
+
+    names: list[str]
+    form: str
+
+    def __init__(self, path: str, name: str) -> None:
+        self.path = path
+        self.name = name
+        self._n_read = 0
+        self._n_rows: int | None = None
+        self._explained(self._open)
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Open the file and take note of the names."""
+
+    @abstractmethod
+    def _batches(self, columns: list[str], first: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows from `first` on."""
+
+    def _explained(self, attempt: Any) -> Any:
+        import pyarrow as pa
+
+        try:
+            return explained(self.name, attempt)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{self.name} cannot be read as {self.form}: {error}.") from error
+
+    def pieces(
+        self, selection: Selection, start: int, place: Position | None
+    ) -> Iterator[Piece | None]:
+        """Yield the rows from `place` on; `start` is the number of the file's row 0."""
+        first = 0 if place is None else place["row"]
+        if self._n_rows is not None and first > self._n_rows:
+            self._refuse(first, self._n_rows)
+        batches = self._batches(selection.needed, first)
+        while (batch := self._explained(lambda: next(batches, None))) is not None:
+            if batch.num_rows:
+                yield table_piece(batch, self.name, start, first)
+                first += batch.num_rows
+                self._n_read = first
+
+    def _refuse(self, first: int, n_rows: int) -> None:
+        raise InputError(
+            f"{self.name} has {n_rows} rows, but the checkpoint has read {first} of it. It is not "
+            "the file of the checkpoint: give that one, or begin anew with another --checkpoint."
+        )
+
+    def share_read(self) -> float | None:
+        """Return how much of the file has been read."""
+        return self._n_read / self._n_rows if self._n_rows else None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class ParquetFile(ColumnarFile):
+    """A Parquet file, read by row groups."""
+
+    form = "Parquet"
+
+    def _open(self) -> None:
+        import pyarrow.parquet as pq
+
+        # Read as it goes: whole row groups in memory cost several times as much.
+        self._file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16)
+        self.names = list(self._file.schema_arrow.names)
+        self._n_rows = self._file.metadata.num_rows
+
+    def _batches(self, columns: list[str], first: int) -> Iterator[pa.RecordBatch]:
+        metadata = self._file.metadata
+        group, skip = 0, first
+        while group < metadata.num_row_groups and skip >= metadata.row_group(group).num_rows:
+            skip -= metadata.row_group(group).num_rows
+            group += 1
+        groups = list(range(group, metadata.num_row_groups))
+        if not groups:
+            return
+        for batch in self._file.iter_batches(
+            BLOCK_ROWS, row_groups=groups, columns=columns, use_threads=False
+        ):
+            if skip < batch.num_rows:
+                yield batch.slice(skip)
+            skip = max(0, skip - batch.num_rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class ArrowFile(ColumnarFile):
+    """Arrow IPC, as a file or as a stream (also on standard input)."""
+
+    form = "Arrow IPC"
+
+    def _open(self) -> None:
+        import pyarrow as pa
+
+        self._file: Any = sys.stdin.buffer
+        is_file = False
+        if self.path != "-":
+            self._file = Path(self.path).open("rb")  # noqa: SIM115  # closed by close
+            is_file = self._file.read(6) == b"ARROW1"
+            self._file.seek(0)
+        self._reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(self._file)
+        self.names = list(self._reader.schema.names)
+
+    def _batches(self, columns: list[str], first: int) -> Iterator[pa.RecordBatch]:
+        n_seen = 0
+        for batch in self._all_batches():
+            skip = max(0, first - n_seen)
+            n_seen += batch.num_rows
+            if skip < batch.num_rows:
+                yield batch.slice(skip).select(columns)
+        if n_seen < first:
+            self._refuse(first, n_seen)
+
+    def _all_batches(self) -> Iterator[pa.RecordBatch]:
+        if hasattr(self._reader, "num_record_batches"):
+            yield from map(self._reader.get_batch, range(self._reader.num_record_batches))
+        else:
+            yield from self._reader
+
+    def close(self) -> None:
+        """Close the file, unless it is standard input."""
+        if self.path != "-":
+            self._file.close()

@@ -1,0 +1,212 @@
+"""Files one after the other, in any format, as one stream."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kmeander.exceptions import InputError
+from kmeander.sources.block import Block, Position, Source, nothing
+from kmeander.sources.columnar_files import ArrowFile, ParquetFile
+from kmeander.sources.numbers import to_block
+from kmeander.sources.opening import COMPRESSIONS
+from kmeander.sources.selection import Selection, Wanted
+from kmeander.sources.text_files import TextFile
+from kmeander.sources.text_formats import CsvFormat, JsonFormat
+
+FORMATS = ("csv", "tsv", "ndjson", "parquet", "arrow")
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+}
+ORDERS = ("name", "time")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read; see `kmeander.run`."""
+
+    form: str | None = None
+    header: Sequence[str] | None = None
+    order: str = "name"
+    follow: bool = False
+
+
+class FileSource(Source):
+    r"""The rows of one file, of standard input (``-``), or of all files of a folder or glob.
+
+    Parameters
+    ----------
+    path : str
+    wanted : Wanted
+    reading : Reading
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "x.csv").write_text("a,b\n1,2\n3,4\n")
+    ...     source = FileSource(f"{folder}/x.csv", Wanted(columns=["b"]), Reading())
+    ...     source.start()
+    ...     print([block.points.tolist() for block in source.blocks()])
+    ...     source.close()
+    [[[2.0], [4.0]]]
+    """
+
+    def __init__(self, path: str, wanted: Wanted, reading: Reading) -> None:
+        super().__init__("standard input" if path == "-" else path)
+        self._wanted = wanted
+        self._reading = reading
+        self._files = _listed(path, reading)
+        self._forms = [_format_of(file, reading) for file in self._files]
+        self._index = 0
+        self._file: TextFile | ParquetFile | ArrowFile | None = None
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read, known once the source has started."""
+        return self._selection
+
+    def start(self, tick: Callable[[], None] = nothing) -> None:
+        """Open the first file, whose columns are those of all."""
+        self._tick = tick
+        file = self._opened(0)
+        self._selection = self._wanted.among(file.names, file.name)
+
+    def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
+        """Yield the rows of one file after the other."""
+        start = 0
+        for index, name in self._from(position):
+            file = self._opened(index)
+            if index:
+                self._selection.check(file.names, self._wanted, file.name, self._files[0])
+            place = None
+            if position is not None and position["index"] == index:
+                start, place = position["start"], position["place"]
+            end = start if place is None else start + place["row"]
+            for piece in file.pieces(self._selection, start, place):
+                if piece is None:
+                    yield None
+                    continue
+                end = piece.end
+                block = to_block(piece, self._selection)
+                yield _placed(block, index, name, start)
+            start = end
+
+    def _from(self, position: Position | None) -> Iterator[tuple[int, str]]:
+        first = 0 if position is None else position["index"]
+        if position is not None and self._files[first : first + 1] != [position["file"]]:
+            raise InputError(
+                f"{position['file']}, which the checkpoint was reading, is no longer file number "
+                f"{first + 1} of {self.name}. New files must come after those already read; "
+                "begin anew with another --checkpoint otherwise."
+            )
+        for index in range(first, len(self._files)):
+            yield index, self._files[index]
+
+    def _opened(self, index: int) -> TextFile | ParquetFile | ArrowFile:
+        if self._file is not None:
+            if index == self._index:
+                return self._file
+            self._file.close()
+        path, form = self._files[index], self._forms[index]
+        name = "standard input" if path == "-" else path
+        if form == "parquet":
+            self._file = ParquetFile(path, name)
+        elif form == "arrow":
+            self._file = ArrowFile(path, name)
+        else:
+            header = self._reading.header
+            text = (
+                JsonFormat()
+                if form == "ndjson"
+                else CsvFormat("," if form == "csv" else "\t", header)
+            )
+            self._file = TextFile(path, name, text, follow=self._reading.follow, tick=self._tick)
+        self._index = index
+        return self._file
+
+    def share_read(self) -> float | None:
+        """Return how much has been read: of the file, or of the number of files."""
+        inside = None if self._file is None else self._file.share_read()
+        return None if inside is None else (self._index + inside) / len(self._files)
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _placed(block: Block, index: int, name: str, start: int) -> Block:
+    inside = block.position_at
+
+    def position_at(row: int) -> Position:
+        return {"index": index, "file": name, "start": start, "place": inside(row)}
+
+    return replace(block, position_at=position_at)
+
+
+def _listed(path: str, reading: Reading) -> list[str]:
+    """Return the files that `path` means."""
+    if path == "-":
+        if reading.follow:
+            raise InputError("--follow is for files: standard input is read as it comes anyway.")
+        return ["-"]
+    there = Path(path)
+    if there.exists() and not there.is_dir():
+        return [path]
+    if there.is_dir():
+        found = [str(file) for file in there.iterdir() if _is_data(file, reading)]
+    elif glob.has_magic(path):
+        found = [file for file in glob.glob(path, recursive=True) if Path(file).is_file()]  # noqa: PTH207
+    else:
+        raise InputError(f"{path} does not exist (looked for {there.absolute()}).")
+    if not found:
+        raise InputError(
+            f"{path} holds no file to read. Files must end in {', '.join(_ENDINGS)}, compressed "
+            f"ones in {', '.join(COMPRESSIONS)} after that; --format reads others."
+        )
+    if reading.follow:
+        raise InputError(f"--follow reads one file, {path} means {len(found)}.")
+    if reading.order == "time":
+        return sorted(found, key=lambda file: (Path(file).stat().st_mtime_ns, file))
+    return sorted(found)
+
+
+def _ending(path: Path) -> str:
+    plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return plain.suffix.lower()
+
+
+def _is_data(path: Path, reading: Reading) -> bool:
+    hidden = path.name.startswith((".", "_"))
+    return path.is_file() and not hidden and (reading.form is not None or _ending(path) in _ENDINGS)
+
+
+def _format_of(path: str, reading: Reading) -> str:
+    form = reading.form or ("csv" if path == "-" else _ENDINGS.get(_ending(Path(path))))
+    if form is None:
+        raise InputError(
+            f"{path}: its ending {Path(path).suffix!r} does not tell the format. Say it with "
+            f"--format {'|'.join(FORMATS)}."
+        )
+    if path == "-" and form == "parquet":
+        raise InputError("Parquet cannot be read from standard input: it begins at its end.")
+    if reading.follow and form not in ("csv", "tsv", "ndjson"):
+        raise InputError(f"--follow reads csv, tsv and ndjson; {path} is {form}.")
+    if reading.header is not None and form not in ("csv", "tsv"):
+        raise InputError(f"--header names the columns of csv and tsv; {path} is {form}.")
+    return form

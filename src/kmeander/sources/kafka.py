@@ -1,0 +1,320 @@
+"""A Kafka topic as a source. Offsets come from kmeander's own checkpoint.
+
+All partitions are read by one consumer, which takes no part in rebalancing: one model, one reader.
+Offsets are also committed to the group, for monitoring alone; they are never read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kmeander.exceptions import InputError, StreamError
+from kmeander.kafka_client import SECONDS, Address, client, explain, partitions_of
+from kmeander.sources.block import BadRow, Block, Place, Position, Source, nothing
+from kmeander.sources.numbers import Piece, to_block
+from kmeander.sources.selection import Selection, Wanted
+from kmeander.sources.text_formats import FIRST_OBJECTS, CsvFormat, JsonFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import confluent_kafka
+
+MOST_MESSAGES = 5000  # handed over at once
+PAUSE = 0.1  # seconds
+FORMATS = ("json", "csv")
+STARTS = ("earliest", "latest")
+
+
+class KafkaSource(Source):
+    """The messages of a topic, one row each: JSON objects, or CSV without a header.
+
+    Parameters
+    ----------
+    address : str
+        ``kafka://host:port[,host:port]/topic``
+    wanted : Wanted
+    form : {"json", "csv"}
+    header : sequence of str, optional
+        The fields of a CSV message.
+    group : str
+        Where offsets are shown to those who watch.
+    start : {"earliest", "latest"}
+        Where to begin without a checkpoint.
+    options : mapping
+        More settings of librdkafka, such as ``security.protocol``.
+    tell : callable
+        Told, once each time, that the brokers do not answer.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        wanted: Wanted,
+        *,
+        form: str | None = None,
+        header: Sequence[str] | None = None,
+        group: str = "kmeander",
+        start: str = "earliest",
+        options: Mapping[str, str] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._address = Address.parsed(address)
+        super().__init__(address)
+        form = {"ndjson": "json", None: "json"}.get(form, form)
+        if form not in FORMATS:
+            raise InputError(f"--format of a Kafka topic must be json or csv, got {form!r}.")
+        if form == "csv" and header is None:
+            raise InputError(
+                "CSV messages have no header: name their fields with --header, with commas between."
+            )
+        if start not in STARTS:
+            raise InputError(f"--start must be earliest or latest, got {start!r}.")
+        self._form = JsonFormat() if form == "json" else CsvFormat(",", header)
+        self._is_json = form == "json"
+        self._wanted = wanted
+        self._start = start
+        self._tell = tell
+        self._silent = False
+        self._selection: Selection | None = None
+        self._consumer = client(
+            "Consumer",
+            self._address,
+            {
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "error_cb": self._hear,
+                **(options or {}),
+            },
+        )
+        self._next: dict[int, int] = {}
+        self._n_rows = 0
+        self.n_repeated = 0  # messages that came again, and were left out
+
+    @property
+    def identity(self) -> str:
+        """The topic: brokers may move."""
+        return f"kafka topic {self._address.topic}"
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        assert self._selection is not None, "the source has not started"
+        return self._selection
+
+    def start(self, tick: Callable[[], None] = nothing) -> None:
+        """Reach the brokers; where nobody named the columns, wait for the first message."""
+        self._partitions = partitions_of(self._consumer, self._address)
+        if self._is_json:
+            self._learn_names(tick)
+        else:
+            self._form.begin(b"", self.name)
+        self._selection = self._wanted.among(self._form.names, self.name)
+        self._form.select(self._selection)
+
+    def _learn_names(self, tick: Callable[[], None]) -> None:
+        """Take the columns from the first messages that are JSON objects, wherever they stand."""
+        self._assign(dict.fromkeys(self._partitions, _beginning()))
+        while True:
+            messages = self._consumer.consume(FIRST_OBJECTS, PAUSE)
+            for message in messages:
+                self._check(message)
+            lines = [line for line in map(self._line, messages) if line is not None]
+            try:
+                if lines:
+                    self._form.begin(b"\n".join(lines), self.name)
+                    return
+            except InputError:  # no object among them: bad rows, when their turn comes
+                continue
+            tick()
+
+    def _assign(self, offsets: Mapping[int, int]) -> None:
+        from confluent_kafka import TopicPartition
+
+        topic = self._address.topic
+        self._consumer.assign(
+            [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        )
+
+    def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
+        """Yield messages as they come, for ever."""
+        known: dict[int, int] = {}
+        if position is not None:
+            known = {int(partition): offset for partition, offset in position["offsets"].items()}
+            self._n_rows = position["row"]
+            gone = sorted(set(known) - set(self._partitions))
+            if gone:
+                raise StreamError(
+                    f"{self.name} has no partition {gone[0]} any more, which the checkpoint has "
+                    "read. Begin anew with another --checkpoint."
+                )
+        for partition in self._partitions:
+            if partition not in known:
+                known[partition] = self._first_offset(partition)
+        self._assign(known)
+        self._next = dict(known)
+        while True:
+            messages = self._consumer.consume(MOST_MESSAGES, PAUSE)
+            for message in messages:
+                self._check(message)
+            fresh = [message for message in messages if self._is_fresh(message)]
+            if not fresh:
+                yield None
+                continue
+            self._silent = False
+            yield to_block(self._piece(fresh), self.selection)
+
+    def _first_offset(self, partition: int) -> int:
+        """Return where to begin, as a number: what comes before a restart must not be missed."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            lowest, highest = self._consumer.get_watermark_offsets(
+                TopicPartition(self._address.topic, partition), timeout=SECONDS
+            )
+        except KafkaException as error:
+            raise StreamError(explain(self._address, error.args[0])) from error
+        return int(highest if self._start == "latest" else lowest)
+
+    def _is_fresh(self, message: confluent_kafka.Message) -> bool:
+        """Whether a message has not come before: brokers promise each at least once."""
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        if offset < self._next.get(partition, 0):
+            self.n_repeated += 1
+            return False
+        self._next[partition] = offset + 1
+        return True
+
+    def _check(self, message: confluent_kafka.Message) -> None:
+        import confluent_kafka
+
+        error = message.error()
+        if error is None:
+            return
+        if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
+            raise StreamError(
+                f"{self.name} no longer holds the messages that come next in partition "
+                f"{message.partition()} ({error.str()}). They were deleted before they were read: "
+                "begin anew with another --checkpoint."
+            )
+        raise StreamError(explain(self._address, error))
+
+    def _hear(self, error: confluent_kafka.KafkaError) -> None:
+        """Say once that the brokers are away; librdkafka goes on trying."""
+        if not self._silent:
+            self._silent = True
+            self._tell(f"{explain(self._address, error)} Waiting for them.")
+
+    def _line(self, message: confluent_kafka.Message) -> bytes | None:
+        """Return a payload as one line, or None if it is not one."""
+        payload = message.value()
+        if payload is None or not payload.strip():
+            return None
+        if self._is_json:  # where a line ends in JSON there may as well be a space
+            return payload.replace(b"\n", b" ")
+        line = payload.rstrip(b"\r\n")
+        return None if b"\n" in line else line
+
+    def _piece(self, messages: list[confluent_kafka.Message]) -> Piece:
+        first = self._n_rows
+        self._n_rows += len(messages)
+        lines = [self._line(message) for message in messages]
+        whole = [index for index, line in enumerate(lines) if line is not None]
+        parsed = self._form.parse(b"\n".join(line for line in lines if line is not None))
+        topic = self._address.topic
+        partitions = np.array([message.partition() for message in messages], dtype=np.int32)
+        offsets = np.array([message.offset() for message in messages], dtype=np.int64)
+        before = {
+            partition: int(offsets[partitions == partition][0])
+            for partition in np.unique(partitions).tolist()
+        }
+        started = {**self._next, **before}
+
+        def place(row: int) -> Place:
+            index = row - first
+            return Place(f"{topic} partition {partitions[index]}", "offset", int(offsets[index]))
+
+        def text(row: int) -> str:
+            return (messages[row - first].value() or b"").decode("utf-8", "replace")
+
+        def position_at(row: int) -> Position:
+            read = dict(started)
+            for index in range(row - first):
+                read[int(partitions[index])] = int(offsets[index]) + 1
+            return {"row": row, "offsets": {str(key): read[key] for key in sorted(read)}}
+
+        reasons = {whole[line]: reason for line, reason in parsed.bad.items()}
+        reasons |= {
+            index: "an empty message"
+            if not (messages[index].value() or b"").strip()
+            else "more than one line"
+            for index, line in enumerate(lines)
+            if line is None
+        }
+        bad = tuple(
+            BadRow(first + index, place(first + index), reasons[index], text(first + index))
+            for index in sorted(reasons)
+        )
+        good = np.array(whole, dtype=np.int64)[parsed.lines]
+        return Piece(
+            table=parsed.table,
+            rows=first + good,
+            bad=bad,
+            end=self._n_rows,
+            position_at=position_at,
+            place=place,
+            text=text,
+            origin={"partition": partitions[good], "offset": offsets[good]},
+        )
+
+    def committed(self, position: Position) -> None:
+        """Show the offsets to those who watch the group; nobody reads them back."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        offsets = [
+            TopicPartition(self._address.topic, int(partition), offset)
+            for partition, offset in position["offsets"].items()
+        ]
+        if offsets:
+            try:
+                self._consumer.commit(offsets=offsets, asynchronous=True)
+            except KafkaException as error:
+                self._hear(error.args[0])
+
+    def is_reachable(self) -> bool:
+        """Whether a broker answers."""
+        try:
+            partitions_of(self._consumer, self._address, seconds=1.0)
+        except StreamError:
+            return False
+        return True
+
+    def lag(self) -> int | None:
+        """Return how many messages wait, as far as the client knows."""
+        from confluent_kafka import TopicPartition
+
+        waiting = 0
+        for partition, following in self._next.items():
+            there = self._consumer.get_watermark_offsets(
+                TopicPartition(self._address.topic, partition), cached=True
+            )
+            if there is not None and there[1] > following:
+                waiting += there[1] - following
+        return waiting
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+
+def _beginning() -> int:
+    import confluent_kafka
+
+    return int(confluent_kafka.OFFSET_BEGINNING)

@@ -1,0 +1,213 @@
+"""A table as it was read to points, keys and times; what does not fit becomes a bad row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander import _kernel
+from kmeander.arrays import LARGEST_VALUE, Points
+from kmeander.sources.block import BadRow, Block, Place, Position
+from kmeander.sources.selection import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Reasons = dict[int, str]  # by position in a table
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows as a source read them; see `Block` for what is the same."""
+
+    table: pa.Table | pa.RecordBatch
+    rows: NDArray[np.int64]
+    bad: tuple[BadRow, ...]
+    end: int
+    position_at: Callable[[int], Position]
+    place: Callable[[int], Place]
+    text: Callable[[int], str]
+    origin: dict[str, Any] | None = None  # where the number does not tell a row for good
+
+
+def to_block(piece: Piece, selection: Selection) -> Block:
+    """Return the rows of `piece` that can be clustered, and say why the others cannot."""
+    import pyarrow as pa
+
+    points, reasons = to_points(piece.table, selection.features)
+    times: NDArray[np.int64] | None = None
+    if selection.time_column is not None:
+        times, no_times = to_times(piece.table.column(selection.time_column), selection.time_column)
+        reasons = {**no_times, **reasons}
+    origin = pa.table(piece.origin or {"row": piece.rows})
+    keys = origin
+    if selection.id_column is not None:
+        keys = pa.table({selection.id_column: piece.table.column(selection.id_column)})
+    rows = piece.rows
+    bad = piece.bad
+    if reasons:
+        good = np.ones(len(rows), dtype=bool)
+        good[list(reasons)] = False
+        found = [_bad_row(piece, int(rows[i]), reason) for i, reason in reasons.items()]
+        bad = tuple(sorted((*bad, *found), key=lambda row: row.row))
+        points, rows = points[good], rows[good]
+        keys, origin = keys.filter(pa.array(good)), origin.filter(pa.array(good))
+        times = None if times is None else times[good]
+    return Block(
+        points, rows, _one_batch(keys), _one_batch(origin), times, bad, piece.end, piece.position_at
+    )
+
+
+def _bad_row(piece: Piece, row: int, reason: str) -> BadRow:
+    return BadRow(row, piece.place(row), reason, piece.text(row))
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple[Points, Reasons]:
+    """Return the columns `names` as one array, and the reasons of the rows that do not fit.
+
+    float32 stays float32 where all are, everything else becomes float64.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> points, reasons = to_points(pa.table({"a": [1, None], "b": [2.5, 3.0]}), ("a", "b"))
+    >>> points[0].tolist(), reasons
+    ([1.0, 2.5], {1: "nothing in column 'a'"})
+    """
+    reasons: Reasons = {}
+    columns = [_numbers(table.column(name), name, reasons) for name in names]
+    narrow = all(column.dtype == np.float32 for column in columns)
+    shape = (table.num_rows, len(names))
+    points: Points = np.empty(shape, np.float32) if narrow else np.empty(shape, np.float64)
+    for index, column in enumerate(columns):
+        points[:, index] = column
+    if len(points) and _kernel.first_beyond(points, LARGEST_VALUE) >= 0:
+        outside = ~(np.abs(points) <= LARGEST_VALUE)
+        for row in np.flatnonzero(outside.any(axis=1)).tolist():
+            if row not in reasons:
+                index = int(np.argmax(outside[row]))
+                reasons[row] = _why(float(points[row, index]), names[index])
+    return points, dict(sorted(reasons.items()))
+
+
+def _why(value: float, name: str) -> str:
+    if np.isnan(value):
+        return f"NaN in column {name!r} is not finite"
+    if np.isinf(value):
+        return f"{value:g} in column {name!r} is not finite"
+    return f"{value:g} in column {name!r} lies beyond ±{LARGEST_VALUE:g}"
+
+
+def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
+    """Return a column as numbers, 0 where there is none; the reasons say where."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _numbers(column.cast(kind.value_type), name, reasons)
+    if pa.types.is_decimal(kind) or kind == pa.float16():
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        for position, value in enumerate(column.to_pylist()):
+            what = "nothing" if value is None else f"{value!r}"
+            reasons.setdefault(
+                position,
+                f"{what} in column {name!r}" + ("" if value is None else " is not a number"),
+            )
+        return np.zeros(len(column))
+    if column.null_count:
+        for position in np.flatnonzero(_to_numpy(column.is_null())).tolist():
+            reasons.setdefault(position, f"nothing in column {name!r}")
+        column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
+    return _to_numpy(column)
+
+
+def _to_numpy(column: Any) -> NDArray[Any]:
+    values: NDArray[Any] = (
+        column.to_numpy(zero_copy_only=False) if _is_array(column) else column.to_numpy()
+    )
+    return values
+
+
+def _is_array(column: Any) -> bool:
+    import pyarrow as pa
+
+    return isinstance(column, pa.Array)
+
+
+def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
+    """Return a column of times as microseconds since 1970.
+
+    Timestamps without a zone are taken for UTC, numbers for seconds.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> to_times(pa.array([1.5, None]), "at")
+    (array([1500000,       0]), {1: "nothing in column 'at'"})
+    >>> to_times(pa.array(["1970-01-01T00:00:01Z", "1970-01-01 00:00:02"]), "at")[0].tolist()
+    [1000000, 2000000]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    reasons: Reasons = {}
+    nothing = f"nothing in column {name!r}"
+    if not _is_array(column):
+        column = column.combine_chunks()
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        micros = np.zeros(len(column), dtype=np.int64)
+        for position, text in enumerate(column.to_pylist()):
+            found = None if text is None else _moment(text)
+            if found is not None:
+                micros[position] = found
+            elif not text:
+                reasons[position] = nothing
+            else:
+                reasons[position] = f"{text!r} in column {name!r} is not a time"
+        return micros, reasons
+    if column.null_count:
+        empty = column.is_null().to_numpy(zero_copy_only=False)
+        reasons = dict.fromkeys(np.flatnonzero(empty).tolist(), nothing)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        stamps = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        return pc.fill_null(stamps.cast(pa.int64()), 0).to_numpy(), reasons
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        seconds = pc.fill_null(column.cast(pa.float64(), safe=False), 0.0).to_numpy()
+        fits = np.abs(seconds) < 2.0**63 / 1e6  # NaN does not
+        for position in np.flatnonzero(~fits).tolist():
+            reasons[position] = f"{seconds[position]:g} in column {name!r} is not a time"
+        return np.round(np.where(fits, seconds, 0.0) * 1e6).astype(np.int64), reasons
+    return np.zeros(len(column), dtype=np.int64), {
+        position: f"{value!r} in column {name!r} is not a time"
+        for position, value in enumerate(column.to_pylist())
+    }
+
+
+def _moment(text: str) -> int | None:
+    """Return the microseconds of an ISO 8601 time or of a number of seconds."""
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return round(seconds * 1e6) if abs(seconds) < 2.0**63 / 1e6 else None

@@ -1,0 +1,147 @@
+"""Streams of bytes: files, compressed files, files that grow, standard input."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kmeander.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+PAUSE = 0.1  # seconds until a source that waits tells so
+
+
+class Bytes(Protocol):
+    """A stream of bytes that may make its reader wait."""
+
+    # Whether it has an end; where it has none a line without its end is still being written.
+    ends: bool
+
+    def read(self, size: int) -> bytes | None:
+        """Return some bytes, b"" at the end, None if nothing has come for a moment."""
+
+    def skip_to(self, offset: int) -> bool:
+        """Go on at `offset`, if that can be done without reading; say whether it was."""
+
+    def share_read(self) -> float | None:
+        """Return how much has been read, between 0 and 1, where that is known."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+def open_bytes(path: str, *, follow: bool = False) -> Bytes:
+    """Open a file, compressed or not by its ending, or standard input (``-``)."""
+    if path == "-":
+        return StandardInput()
+    compression = COMPRESSIONS.get(Path(path).suffix.lower())
+    if follow and compression is not None:
+        raise InputError(f"--follow cannot read {path}: a compressed file does not grow by rows.")
+    opened: FileBytes = explained(path, lambda: FileBytes(path, compression, follow=follow))
+    return opened
+
+
+def explained(path: str, attempt: Callable[[], Any]) -> Any:
+    """Return the result of `attempt`, or say why the file at `path` cannot be read."""
+    try:
+        return attempt()
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist (looked for {Path(path).absolute()}).") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+class FileBytes:
+    """The bytes of a file; with `follow` it waits for more at the end."""
+
+    def __init__(self, path: str, compression: str | None, *, follow: bool) -> None:
+        import pyarrow as pa
+
+        self._path = path
+        self.ends = not follow
+        self._raw = Path(path).open("rb", buffering=0)  # noqa: SIM115  # closed by close
+        self._size = os.fstat(self._raw.fileno()).st_size
+        self._stream: Any = self._raw
+        if compression is not None:
+            self._stream = pa.CompressedInputStream(self._raw, compression)
+
+    def read(self, size: int) -> bytes | None:
+        """Return some bytes, b"" at the end, None where more may come."""
+        data: bytes = explained(self._path, lambda: self._stream.read(size))
+        if data or self.ends:
+            return data
+        self._check_growth()
+        time.sleep(PAUSE)
+        return None
+
+    def _check_growth(self) -> None:
+        """Notice when the followed file is no longer the one that was opened."""
+        ours, offset = os.fstat(self._raw.fileno()), self._raw.tell()
+        if ours.st_size < offset:
+            raise InputError(
+                f"{self._path} was cut from {offset} to {ours.st_size} bytes while it was "
+                "followed. What was cut off has been read; what replaces it cannot be told from "
+                "it. Begin anew, with another --checkpoint."
+            )
+        there = explained(self._path, Path(self._path).stat)
+        if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
+            raise InputError(
+                f"{self._path} was replaced by another file while it was followed. All of the old "
+                "one has been read. Let the writer append, or give it a new name each time and "
+                "read the folder."
+            )
+
+    def skip_to(self, offset: int) -> bool:
+        """Seek, unless the file is compressed."""
+        if self._stream is not self._raw:
+            return False
+        self._raw.seek(offset)
+        return True
+
+    def share_read(self) -> float | None:
+        """Return the share of the file's size that has been read."""
+        return min(1.0, self._raw.tell() / self._size) if self.ends and self._size else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._raw.close()
+
+
+class StandardInput:
+    """What arrives on standard input, as it arrives."""
+
+    ends = True
+
+    def __init__(self) -> None:
+        self._handle = sys.stdin.fileno()
+
+    def read(self, size: int) -> bytes | None:
+        """Return all that has come, up to about `size` bytes."""
+        if not select.select([self._handle], [], [], PAUSE)[0]:
+            return None
+        pieces = [os.read(self._handle, size)]
+        n_read = len(pieces[0])
+        # A pipe holds 64 KiB; a larger block costs less to parse. Nothing is waited for.
+        while pieces[-1] and n_read < size and select.select([self._handle], [], [], 0)[0]:
+            pieces.append(os.read(self._handle, size - n_read))
+            n_read += len(pieces[-1])
+        return b"".join(pieces)
+
+    def skip_to(self, offset: int) -> bool:  # noqa: ARG002  # a pipe cannot
+        """Say that a pipe must be read."""
+        return False
+
+    def share_read(self) -> float | None:
+        """Say that the length of a pipe is not known."""
+        return None
+
+    def close(self) -> None:
+        """Leave standard input open: others may have a use for it."""

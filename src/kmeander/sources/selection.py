@@ -1,0 +1,101 @@
+"""Which columns of a stream are clustered, which one names the rows, which one holds the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kmeander.exceptions import InputError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user said about columns; None and empty mean: not said.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Those to cluster; by default all but the others named here.
+    exclude : sequence of str
+        Those to leave out.
+    id_column : str, optional
+        Names the rows in the output.
+    time_column : str, optional
+        Says when each row happened.
+    """
+
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+    id_column: str | None = None
+    time_column: str | None = None
+
+    def among(self, names: Sequence[str], source: str) -> Selection:
+        """Return the selection for a source that has the columns `names`.
+
+        Examples
+        --------
+        >>> Wanted(id_column="key").among(["key", "a", "b"], "x.csv").features
+        ('a', 'b')
+        """
+        for given in (names, self.columns or ()):
+            twice = next((name for name in given if list(given).count(name) > 1), None)
+            if twice is not None:
+                raise InputError(
+                    f"column {twice!r} is there more than once in {', '.join(given)!r} of "
+                    f"{source}. Every column needs a name of its own."
+                )
+        special = [name for name in (self.id_column, self.time_column) if name is not None]
+        for name in (*(self.columns or ()), *self.exclude, *special):
+            if name not in names:
+                raise InputError(
+                    f"{source} has no column {name!r}. It has {', '.join(map(repr, names))}."
+                )
+        apart = {*self.exclude, *special}
+        features = self.columns or [name for name in names if name not in apart]
+        both = next((name for name in features if name in apart), None)
+        if both is not None:
+            raise InputError(
+                f"column {both!r} cannot be clustered and be left out, the id or the time at once. "
+                "Name it in one place only."
+            )
+        if not features:
+            raise InputError(
+                f"{source} has no column left to cluster: it has {', '.join(map(repr, names))}."
+            )
+        return Selection(tuple(features), self.id_column, self.time_column, self.columns is None)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns that are read of a source.
+
+    `all_columns` is true where nobody named the features: another file of the stream must then have
+    no others.
+    """
+
+    features: tuple[str, ...]
+    id_column: str | None = None
+    time_column: str | None = None
+    all_columns: bool = False
+
+    @property
+    def needed(self) -> list[str]:
+        """Every column that is read, each once."""
+        special = (self.id_column, self.time_column)
+        return [*self.features, *dict.fromkeys(name for name in special if name is not None)]
+
+    def check(self, names: Sequence[str], wanted: Wanted, source: str, first: str) -> None:
+        """Refuse another file of the stream whose columns do not fit those of the `first`."""
+        for name in self.needed:
+            if name not in names:
+                raise InputError(
+                    f"{source} has no column {name!r}, which {first} has. All files of a stream "
+                    "need the columns that are read."
+                )
+        others = {*self.needed, *wanted.exclude}
+        extra = next((name for name in names if name not in others), None)
+        if self.all_columns and extra is not None:
+            raise InputError(
+                f"{source} has a column {extra!r}, which {first} does not have. Name the columns "
+                "to cluster with --columns, or leave it out with --exclude."
+            )

@@ -1,0 +1,106 @@
+"""The drift simulator as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import parse_qsl
+
+import numpy as np
+
+from kmeander.arrays import Points
+from kmeander.drift import DriftStream, simulate_drifts
+from kmeander.exceptions import InputError
+from kmeander.sources.block import Block, Position, Source
+from kmeander.sources.columnar_files import table_piece
+from kmeander.sources.files import FileSource, Reading
+from kmeander.sources.numbers import to_block
+from kmeander.sources.selection import Selection, Wanted
+
+PREFIX = "drift:"
+# What may follow the file, and what it is otherwise.
+_DEFAULTS = {
+    "clusters": 10,
+    "epsilon": 1.0,
+    "concepts": 10,
+    "batch_size": 500,
+    "batches_per_concept": 10,
+    "seed": 0,
+}
+
+
+class SimulatedSource(Source):
+    """The batches of a `DriftStream`; any of them can be made anew, so nothing is skipped."""
+
+    def __init__(self, stream: DriftStream, wanted: Wanted, names: list[str] | None = None) -> None:
+        super().__init__(f"a simulated stream of {len(stream)} batches")
+        self._stream = stream
+        self._names = names or [f"x{i}" for i in range(stream.concepts[0].shape[1])]
+        self._selection = wanted.among(self._names, self.name)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return self._selection
+
+    def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
+        """Yield one block per batch."""
+        import pyarrow as pa
+
+        skip = 0 if position is None else position["row"]
+        n_seen = 0
+        for index in range(len(self._stream)):
+            if n_seen + self._stream.batch_size > skip:
+                points = self._stream.batch(index)
+                table = pa.table({name: points[:, i] for i, name in enumerate(self._names)})
+                begin = max(0, skip - n_seen)
+                piece = table_piece(table.slice(begin), self.name, 0, n_seen + begin)
+                yield to_block(piece, self._selection)
+            n_seen += self._stream.batch_size
+
+
+def read_file(path: str, columns: Sequence[str] | None = None) -> tuple[list[str], Points]:
+    """Return the columns of a file, and all of its rows at once.
+
+    The first bad row raises.
+    """
+    source = FileSource(path, Wanted(columns), Reading())
+    source.start()
+    blocks = [block for block in source.blocks() if block is not None]
+    source.close()
+    for bad in (bad for block in blocks for bad in block.bad):
+        raise InputError(f"{bad.place}: {bad.reason}. Leave such columns out with --columns.")
+    if not any(len(block.points) for block in blocks):
+        raise InputError(f"{path} has no rows.")
+    return list(source.selection.features), np.concatenate([block.points for block in blocks])
+
+
+def open_drift(address: str, wanted: Wanted) -> SimulatedSource:
+    """Return the stream that ``drift:FILE?epsilon=0.5&concepts=4`` describes.
+
+    Its first concept is the file; the others are made by `simulate_drifts`.
+    """
+    path, _, query = address.removeprefix(PREFIX).partition("?")
+    settings = dict(_DEFAULTS)
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in settings:
+            raise InputError(f"{address}: there is no {name!r}. Use {', '.join(_DEFAULTS)}.")
+        try:
+            settings[name] = type(_DEFAULTS[name])(value)
+        except ValueError as error:
+            raise InputError(f"{address}: {name} must be a number, got {value!r}.") from error
+    names, points = read_file(path, wanted.columns)
+    seed = int(settings["seed"])
+    concepts = simulate_drifts(
+        points,
+        int(settings["clusters"]),
+        float(settings["epsilon"]),
+        int(settings["concepts"]),
+        random_state=seed,
+    )
+    stream = DriftStream(
+        concepts,
+        int(settings["batch_size"]),
+        int(settings["batches_per_concept"]),
+        random_state=seed,
+    )
+    return SimulatedSource(stream, wanted, names)

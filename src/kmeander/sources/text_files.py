@@ -1,0 +1,152 @@
+"""One file, or standard input, of CSV, TSV or NDJSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kmeander.exceptions import InputError
+from kmeander.sources.block import BadRow, Place, Position
+from kmeander.sources.lines import count_lines, line_start, split_lines, whole_lines
+from kmeander.sources.numbers import Piece
+from kmeander.sources.opening import open_bytes
+from kmeander.sources.selection import Selection
+from kmeander.sources.text_formats import TextFormat
+
+
+class TextFile:
+    """The rows of one file of lines; row 0 is the first line after the header.
+
+    Parameters
+    ----------
+    path : str
+    name : str
+        As messages show it.
+    form : TextFormat
+    follow : bool
+    tick : callable
+        Called whenever there is nothing to read yet; it may raise.
+    """
+
+    def __init__(
+        self, path: str, name: str, form: TextFormat, *, follow: bool, tick: Callable[[], None]
+    ) -> None:
+        self.name = name
+        self._form = form
+        self._bytes = open_bytes(path, follow=follow)
+        try:
+            self._blocks = whole_lines(self._bytes.read, name, ends=self._bytes.ends)
+            self._first = self._first_lines(tick)
+            self._n_before_rows = form.begin(self._first, name)
+        except BaseException:
+            self._bytes.close()
+            raise
+        self.names = form.names
+
+    def _first_lines(self, tick: Callable[[], None]) -> bytes:
+        for block in self._blocks:
+            if block is not None:
+                return block
+            tick()
+        return b""
+
+    def pieces(
+        self, selection: Selection, start: int, place: Position | None
+    ) -> Iterator[Piece | None]:
+        """Yield the rows from `place` on; `start` is the number of the file's row 0."""
+        self._form.select(selection)
+        row, offset = 0, self._n_before_rows
+        resumed = place is not None and place["byte"] > offset
+        if place is not None and resumed:
+            row, offset = place["row"], place["byte"]
+        for piece in self._from(offset, resumed=resumed):
+            if piece is None:
+                yield None
+                continue
+            offset, block = piece
+            yield self._piece(block, start, row, offset)
+            row += count_lines(block)
+
+    def _from(self, offset: int, *, resumed: bool) -> Iterator[tuple[int, bytes] | None]:
+        """Yield the blocks after the first `offset` bytes, each with where it begins."""
+        blocks = self._first_and_rest()
+        n_seen, before = 0, b""
+        if resumed and self._bytes.skip_to(offset - 1):
+            n_seen, before = offset, self._bytes.read(1) or b""
+            if not before:
+                self._refuse_as_too_short(offset)
+            blocks = whole_lines(self._bytes.read, self.name, ends=self._bytes.ends)
+        for block in blocks:
+            if block is None:
+                yield None
+                continue
+            cut = offset - n_seen
+            if cut > 0:
+                before = block[cut - 1 : cut]
+            n_seen += len(block)
+            if cut > len(block):
+                continue
+            rest = block[max(0, cut) :]
+            if rest and resumed and before not in (b"", b"\n"):
+                # The stream ended there, without the end of a line, which must follow now.
+                if not rest.startswith(b"\n"):
+                    self._refuse_as_another(offset)
+                rest = rest[1:]
+                before = b""
+            if rest:
+                before = b""
+                yield n_seen - len(rest), rest
+        if n_seen < offset:
+            self._refuse_as_too_short(offset)
+
+    def _first_and_rest(self) -> Iterator[bytes | None]:
+        yield self._first
+        yield from self._blocks
+
+    def _refuse_as_another(self, offset: int) -> None:
+        raise InputError(
+            f"{self.name} has no line that ends at byte {offset}, where the checkpoint stopped "
+            "reading. It is not the stream of the checkpoint: give that one, or begin anew with "
+            "another --checkpoint."
+        )
+
+    def _refuse_as_too_short(self, offset: int) -> None:
+        raise InputError(
+            f"{self.name} ends before byte {offset}, up to which the checkpoint has read it. Give "
+            "the same stream from its beginning, or begin anew with another --checkpoint."
+        )
+
+    def _piece(self, block: bytes, start: int, first: int, offset: int) -> Piece:
+        parsed = self._form.parse(block)
+        base = start + first
+        heading = 2 if self._form.has_header else 1
+
+        def place(row: int) -> Place:
+            return Place(self.name, "line", row - start + heading)
+
+        def text(row: int) -> str:
+            return split_lines(block)[row - base].rstrip(b"\r").decode("utf-8", "replace")
+
+        def position_at(row: int) -> Position:
+            return {"row": row - start, "byte": offset + line_start(block, row - base)}
+
+        bad = tuple(
+            BadRow(base + line, place(base + line), reason, text(base + line))
+            for line, reason in parsed.bad.items()
+        )
+        return Piece(
+            table=parsed.table,
+            rows=base + parsed.lines,
+            bad=bad,
+            end=base + count_lines(block),
+            position_at=position_at,
+            place=place,
+            text=text,
+        )
+
+    def share_read(self) -> float | None:
+        """Return how much of the file has been read."""
+        return self._bytes.share_read()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._bytes.close()

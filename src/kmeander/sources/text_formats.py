@@ -1,0 +1,216 @@
+"""CSV, TSV and NDJSON: what a line of text means."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kmeander.exceptions import InputError
+from kmeander.sources.lines import Parsed, parse_lines
+from kmeander.sources.selection import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How pyarrow words a cell that it cannot convert, and a row of another length.
+_BAD_CELL = re.compile(r"In CSV column #(?P<column>\d+): .*invalid value '(?P<value>.*)'", re.S)
+_BAD_ROW = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)", re.S)
+FIRST_OBJECTS = 100  # lines of NDJSON from which the names are taken
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class TextFormat(ABC):
+    """How lines are read as rows. `names` are known once `begin` has seen the first lines."""
+
+    names: list[str]
+    has_header = False
+
+    @abstractmethod
+    def begin(self, block: bytes, name: str) -> int:
+        """Look at the first lines of a file and return how many bytes of them hold no rows."""
+
+    @abstractmethod
+    def select(self, selection: Selection) -> None:
+        """Hear which columns are wanted."""
+
+    @abstractmethod
+    def parse(self, block: bytes) -> Parsed:
+        """Return the rows of some lines."""
+
+
+class CsvFormat(TextFormat):
+    r"""Fields with a delimiter between; the first line holds the names unless `header` does.
+
+    Examples
+    --------
+    >>> form = CsvFormat(",", header=["a", "b"])
+    >>> form.begin(b"1,2\n", "x.csv")
+    0
+    >>> form.select(Selection(("b",)))
+    >>> form.parse(b"1,2\n3,n/a\n").bad
+    {1: "'n/a' in column 'b' is not a number"}
+    """
+
+    def __init__(self, delimiter: str, header: Sequence[str] | None = None) -> None:
+        self._delimiter = delimiter
+        self._given = header
+        self.has_header = header is None
+
+    def begin(self, block: bytes, name: str) -> int:
+        """Read the names ourselves: the columns can then be asked for as numbers from the start.
+
+        Left to itself pyarrow takes the types of the first block for those of the whole file.
+        """
+        if self._given is not None:
+            self.names = list(self._given)
+            return len(BYTE_ORDER_MARK) if block.startswith(BYTE_ORDER_MARK) else 0
+        first, end, _ = block.partition(b"\n")
+        try:
+            text = first.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name} is not UTF-8 text: {error.reason} at byte {error.start} of the "
+                "header. Convert it first, with iconv for instance."
+            ) from error
+        if not text.strip():
+            raise InputError(f"{name} is empty: not even a header.")
+        names = next(csv.reader([text.rstrip("\r")], delimiter=self._delimiter))
+        if all(_is_number(field) for field in names):
+            raise InputError(
+                f"{name} begins with a row of numbers. The first line must hold the names of "
+                "the columns; where there is none, --header names them."
+            )
+        self.names = names
+        return len(first) + len(end)
+
+    def select(self, selection: Selection) -> None:
+        """Ask for features as numbers; ids and times stay text."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        types = {
+            name: pa.float64() if name in selection.features else pa.string()
+            for name in selection.needed
+        }
+        self._parse_options = arrow_csv.ParseOptions(delimiter=self._delimiter)
+        self._convert_options = arrow_csv.ConvertOptions(
+            include_columns=selection.needed,
+            column_types=types,
+            null_values=[""],  # "n/a" and the like are text where a number should be
+            strings_can_be_null=True,
+        )
+        self._empty = pa.schema(types).empty_table()
+
+    def parse(self, block: bytes) -> Parsed:
+        """Return the rows of some lines."""
+        return parse_lines(block, self._table, self._explain, self._empty)
+
+    def _table(self, block: bytes) -> pa.Table:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        options = arrow_csv.ReadOptions(
+            column_names=self.names, use_threads=False, block_size=len(block) + 1
+        )
+        return arrow_csv.read_csv(
+            pa.BufferReader(block), options, self._parse_options, self._convert_options
+        )
+
+    def _explain(self, line: bytes, message: str) -> str:  # noqa: ARG002  # pyarrow says it
+        if cell := _BAD_CELL.search(message):
+            column = self.names[int(cell["column"])]
+            return f"{cell['value']!r} in column {column!r} is not a number"
+        if row := _BAD_ROW.search(message):
+            fields = "field" if row["found"] == "1" else "fields"
+            where = "the header has" if self.has_header else "there should be"
+            return f"{row['found']} {fields} where {where} {row['expected']}"
+        return f"not {'CSV' if self._delimiter == ',' else 'TSV'}: {message.splitlines()[0]}"
+
+
+class JsonFormat(TextFormat):
+    """One JSON object per line; keys that are not asked for are ignored."""
+
+    def begin(self, block: bytes, name: str) -> int:
+        """Take the names from the first lines that are objects."""
+        self._first: dict[str, Any] = {}
+        lines = block.removeprefix(BYTE_ORDER_MARK).split(b"\n", FIRST_OBJECTS)
+        for line in lines[:FIRST_OBJECTS]:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            for key, value in row.items() if isinstance(row, dict) else ():
+                if self._first.get(key) is None:
+                    self._first[key] = value
+        if self._first:
+            self.names = list(self._first)
+            return len(BYTE_ORDER_MARK) if block.startswith(BYTE_ORDER_MARK) else 0
+        if not block.strip():
+            raise InputError(f"{name} is empty: not even one line.")
+        raise InputError(
+            f"{name} holds no JSON object in its first lines. NDJSON has one object per line, "
+            'such as {"temp": 21.5}; --format says what else it may be.'
+        )
+
+    def select(self, selection: Selection) -> None:
+        """Ask for features as numbers, for id and time as what they first were."""
+        import pyarrow as pa
+
+        def kind(name: str) -> pa.DataType:
+            if name in selection.features:
+                return pa.float64()
+            value = self._first.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return pa.int64()
+            return pa.float64() if isinstance(value, float) else pa.string()
+
+        self._schema = pa.schema({name: kind(name) for name in selection.needed})
+
+    def parse(self, block: bytes) -> Parsed:
+        """Return the rows of some lines."""
+        return parse_lines(block, self._table, self._explain, self._schema.empty_table())
+
+    def _table(self, block: bytes) -> pa.Table:
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        return arrow_json.read_json(
+            pa.BufferReader(block),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            arrow_json.ParseOptions(
+                explicit_schema=self._schema, unexpected_field_behavior="ignore"
+            ),
+        )
+
+    def _explain(self, line: bytes, message: str) -> str:
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            return f"not JSON: {error}"
+        if not isinstance(row, dict):
+            return f"a JSON {type(row).__name__} where an object should be"
+        for field in self._schema:
+            value = row.get(field.name)
+            if value is not None and not _fits(value, field.type):
+                what = "a number" if str(field.type) in ("double", "int64") else "text"
+                return f"{value!r} in column {field.name!r} is not {what}"
+        return f"not NDJSON: {message}"
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if str(kind) == "string":
+        return isinstance(value, str)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and (str(kind) == "double" or isinstance(value, int))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
