@@ -7,6 +7,7 @@ before it. In the header an array is ``{"$array": n}``, and ``arrays[n]`` is its
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
@@ -26,6 +27,7 @@ FORMAT = 1
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ARRAY = "$array"
+_ASIDE = ".{}.{}.aside"
 _DTYPES = {"<f8", "<f4", "<i4", "<i8"}
 
 
@@ -98,7 +100,7 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
     parts = _parts(state)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.aside")
+    aside = target.with_name(_ASIDE.format(target.name, secrets.token_hex(8)))
     try:
         with aside.open("xb") as file:
             # Half the time is the checksum's; the system writes meanwhile.
@@ -113,6 +115,13 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
         aside.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
+
+
+def clear(path: str | os.PathLike[str]) -> None:
+    """Remove what writers of `path` have left aside when they were killed."""
+    target = Path(path)
+    for aside in target.parent.glob(_ASIDE.format(glob.escape(target.name), "*")):
+        aside.unlink()
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kmeander import saved_model
+from kmeander import checkpoint, saved_model
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
 from kmeander.checkpoint_folder import CheckpointFolder
-from kmeander.exceptions import CheckpointError, InputError, KmeanderError
+from kmeander.exceptions import CheckpointError, InputError, KmeanderError, StreamError
 from kmeander.lloyd import nearest
 from kmeander.models import FSKM
 from kmeander.projection import projection
@@ -137,6 +137,8 @@ class Runner:
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
         state = None if self.folder is None else self.folder.newest(self.tell)
+        if self.folder is not None and self.outputs.model_out is not None:
+            checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
             self.source.start(self._tick)
         except StoppedError:
@@ -364,13 +366,7 @@ class Runner:
             return
         position = self._position()
         ends = {name: {"position": sink.commit()} for name, sink in self._sinks.items()}
-        if self.outputs.model_out is not None:
-            saved_model.write(
-                self.outputs.model_out,
-                self.model,
-                self.source.selection.features,
-                self._standardizer,
-            )
+        self._save_model()
         if self.folder is not None:
             self.folder.save(
                 {
@@ -387,6 +383,18 @@ class Runner:
             )
             self.source.committed(position["source"])
         self._position = None
+
+    def _save_model(self) -> None:
+        path = self.outputs.model_out
+        if path is None:
+            return
+        try:
+            saved_model.write(path, self.model, self.source.selection.features, self._standardizer)
+        except OSError as error:
+            raise StreamError(
+                f"--model-out {path} cannot be written: {error.strerror or error}. What a "
+                "checkpoint holds is safe: make room, and run the same command again."
+            ) from error
 
 
 _END: Any = object()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kmeander.exceptions import StreamError
 from kmeander.sinks.contract import Position
@@ -26,7 +26,7 @@ class AppendedFile:
     def __init__(self, path: str, option: str) -> None:
         self.path = path
         self._option = option
-        self._file: IO[bytes] | None = None
+        self._file: IO[Any] | None = None
 
     def open(self, position: Position | None) -> None:
         """Empty the file, or cut it back to `position`."""
@@ -34,24 +34,28 @@ class AppendedFile:
             self._file = sys.stdout.buffer
             return
         path = Path(self.path)
-        try:
-            # A device such as /dev/full has no length to cut.
-            self._file = path.open("r+b" if position and path.is_file() else "wb")
-            if position is None or not path.is_file():
-                return
-            size = os.fstat(self._file.fileno()).st_size
-        except OSError as error:
-            raise StreamError(
-                f"{self._option} {self.path} cannot be written: {error.strerror}."
-            ) from error
+        is_device = path.exists() and not path.is_file()  # such as /dev/full: nothing to cut
+        if position is None or is_device:
+            self._file = self._opened("wb")
+            return
+        size = path.stat().st_size if path.exists() else 0
         if size < position["byte"]:
             raise StreamError(
                 f"{self._option} {self.path} has {size} bytes, the checkpoint has written "
                 f"{position['byte']}. It was changed or lost: put it back, or begin anew with "
                 "another --checkpoint."
             )
+        self._file = self._opened("r+b")
         self._file.truncate(position["byte"])
         self._file.seek(position["byte"])
+
+    def _opened(self, mode: str) -> IO[Any]:
+        try:
+            return Path(self.path).open(mode)
+        except OSError as error:
+            raise StreamError(
+                f"{self._option} {self.path} cannot be written: {error.strerror}."
+            ) from error
 
     def write(self, text: str) -> None:
         """Append some text."""

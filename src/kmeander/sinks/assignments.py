@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kmeander.arrow_arrays import to_arrow, to_numpy
 from kmeander.exceptions import InputError, StreamError
 from kmeander.sinks.appended import AppendedFile
 from kmeander.sinks.contract import Learnt, Position, Sink
@@ -26,9 +27,9 @@ def table_of(learnt: Learnt) -> pa.Table:
     import pyarrow as pa
 
     n = learnt.keys.num_rows
-    clusters = pa.nulls(n, pa.int32()) if learnt.labels is None else pa.array(learnt.labels)
+    clusters = pa.nulls(n, pa.int32()) if learnt.labels is None else to_arrow(learnt.labels)
     distances = (
-        pa.nulls(n, pa.float64()) if learnt.distances is None else pa.array(learnt.distances)
+        pa.nulls(n, pa.float64()) if learnt.distances is None else to_arrow(learnt.distances)
     )
     return learnt.keys.append_column(COLUMNS[0], clusters).append_column(COLUMNS[1], distances)
 
@@ -53,7 +54,7 @@ def _texts(column: Any) -> list[str]:
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and not column.null_count:
-        return list(map(str, column.to_numpy().tolist()))
+        return [str(n) for chunk in column.chunks for n in to_numpy(chunk).tolist()]
     return [json.dumps(value, default=str) for value in column.to_pylist()]
 
 

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kmeander.arrays import Centroids
+from kmeander.arrow_arrays import to_batch
 from kmeander.exceptions import InputError, StreamError
 from kmeander.records import Step
 from kmeander.sinks.contract import Learnt, Position, Sink
@@ -102,6 +105,6 @@ class CentroidTable(Sink):
         assert step.centroids is not None
         assert step.masses is not None
         centroids = self._restored(step.centroids)
-        named = {name: centroids[:, index] for index, name in enumerate(self._features)}
-        shares = step.masses / step.mass
-        return pa.table({"cluster": range(len(centroids)), "share": shares, **named})
+        columns = {"cluster": np.arange(len(centroids)), "share": step.masses / step.mass}
+        columns |= {name: centroids[:, index] for index, name in enumerate(self._features)}
+        return pa.Table.from_batches([to_batch(columns)])

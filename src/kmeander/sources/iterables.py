@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kmeander.arrow_arrays import to_batch
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.columnar_files import table_piece
@@ -114,5 +115,7 @@ def _table(item: Any, name: str, index: int) -> pa.Table:
         )
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
         array = array.astype(np.float64)
-    columns = {f"x{i}": pa.array(np.ascontiguousarray(array[:, i])) for i in range(array.shape[1])}
-    return pa.table(columns)
+    if array.dtype.kind == "b" or not array.dtype.isnative:
+        array = array.astype(np.float64)
+    columns = {f"x{i}": array[:, i] for i in range(array.shape[1])}
+    return pa.Table.from_batches([to_batch(columns)])

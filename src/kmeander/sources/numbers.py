@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points
+from kmeander.arrow_arrays import to_arrow, to_batch, to_numpy
 from kmeander.sources.block import BadRow, Block, Place, Position
 from kmeander.sources.selection import Selection
 
@@ -31,22 +32,20 @@ class Piece:
     position_at: Callable[[int], Position]
     place: Callable[[int], Place]
     text: Callable[[int], str]
-    origin: dict[str, Any] | None = None  # where the number does not tell a row for good
+    origin: dict[str, NDArray[Any]] | None = None  # where the number does not tell a row for good
 
 
 def to_block(piece: Piece, selection: Selection) -> Block:
     """Return the rows of `piece` that can be clustered, and say why the others cannot."""
-    import pyarrow as pa
-
     points, reasons = to_points(piece.table, selection.features)
     times: NDArray[np.int64] | None = None
     if selection.time_column is not None:
         times, no_times = to_times(piece.table.column(selection.time_column), selection.time_column)
         reasons = {**no_times, **reasons}
-    origin = pa.table(piece.origin or {"row": piece.rows})
+    origin = to_batch(piece.origin or {"row": piece.rows})
     keys = origin
     if selection.id_column is not None:
-        keys = pa.table({selection.id_column: piece.table.column(selection.id_column)})
+        keys = _one_batch(piece.table.select([selection.id_column]))
     rows = piece.rows
     bad = piece.bad
     if reasons:
@@ -54,23 +53,23 @@ def to_block(piece: Piece, selection: Selection) -> Block:
         good[list(reasons)] = False
         found = [_bad_row(piece, int(rows[i]), reason) for i, reason in reasons.items()]
         bad = tuple(sorted((*bad, *found), key=lambda row: row.row))
-        points, rows = points[good], rows[good]
-        keys, origin = keys.filter(pa.array(good)), origin.filter(pa.array(good))
+        kept = to_arrow(np.flatnonzero(good))
+        points, rows, keys, origin = points[good], rows[good], keys.take(kept), origin.take(kept)
         times = None if times is None else times[good]
-    return Block(
-        points, rows, _one_batch(keys), _one_batch(origin), times, bad, piece.end, piece.position_at
-    )
+    return Block(points, rows, keys, origin, times, bad, piece.end, piece.position_at)
 
 
 def _bad_row(piece: Piece, row: int, reason: str) -> BadRow:
     return BadRow(row, piece.place(row), reason, piece.text(row))
 
 
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
+def _one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+    if isinstance(table, pa.RecordBatch):
+        return table
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, names=table.column_names)
 
 
 def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple[Points, Reasons]:
@@ -113,6 +112,7 @@ def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
     """Return a column as numbers, 0 where there is none; the reasons say where."""
     import pyarrow as pa
 
+    column = _one_chunk(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _numbers(column.cast(kind.value_type), name, reasons)
@@ -127,17 +127,16 @@ def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
             )
         return np.zeros(len(column))
     if column.null_count:
-        for position in np.flatnonzero(_to_numpy(column.is_null())).tolist():
+        for position in np.flatnonzero(to_numpy(column.is_null())).tolist():
             reasons.setdefault(position, f"nothing in column {name!r}")
         column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-    return _to_numpy(column)
+    return to_numpy(column)
 
 
-def _to_numpy(column: Any) -> NDArray[Any]:
-    values: NDArray[Any] = (
-        column.to_numpy(zero_copy_only=False) if _is_array(column) else column.to_numpy()
-    )
-    return values
+def _one_chunk(column: Any) -> Any:
+    if _is_array(column):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _is_array(column: Any) -> bool:
@@ -164,8 +163,7 @@ def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
 
     reasons: Reasons = {}
     nothing = f"nothing in column {name!r}"
-    if not _is_array(column):
-        column = column.combine_chunks()
+    column = _one_chunk(column)
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         micros = np.zeros(len(column), dtype=np.int64)
@@ -179,13 +177,13 @@ def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
                 reasons[position] = f"{text!r} in column {name!r} is not a time"
         return micros, reasons
     if column.null_count:
-        empty = column.is_null().to_numpy(zero_copy_only=False)
+        empty = to_numpy(column.is_null())
         reasons = dict.fromkeys(np.flatnonzero(empty).tolist(), nothing)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         stamps = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
-        return pc.fill_null(stamps.cast(pa.int64()), 0).to_numpy(), reasons
+        return to_numpy(pc.fill_null(stamps.cast(pa.int64()), 0)), reasons
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        seconds = pc.fill_null(column.cast(pa.float64(), safe=False), 0.0).to_numpy()
+        seconds = to_numpy(pc.fill_null(column.cast(pa.float64(), safe=False), 0.0))
         fits = np.abs(seconds) < 2.0**63 / 1e6  # NaN does not
         for position in np.flatnonzero(~fits).tolist():
             reasons[position] = f"{seconds[position]:g} in column {name!r} is not a time"

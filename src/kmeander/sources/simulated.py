@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from kmeander.arrays import Points
+from kmeander.arrow_arrays import to_batch
 from kmeander.drift import DriftStream, simulate_drifts
 from kmeander.exceptions import InputError
 from kmeander.sources.block import Block, Position, Source
@@ -44,14 +45,12 @@ class SimulatedSource(Source):
 
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield one block per batch."""
-        import pyarrow as pa
-
         skip = 0 if position is None else position["row"]
         n_seen = 0
         for index in range(len(self._stream)):
             if n_seen + self._stream.batch_size > skip:
                 points = self._stream.batch(index)
-                table = pa.table({name: points[:, i] for i, name in enumerate(self._names)})
+                table = to_batch({name: points[:, i] for i, name in enumerate(self._names)})
                 begin = max(0, skip - n_seen)
                 piece = table_piece(table.slice(begin), self.name, 0, n_seen + begin)
                 yield to_block(piece, self._selection)

@@ -103,7 +103,7 @@ class CsvFormat(TextFormat):
             null_values=[""],  # "n/a" and the like are text where a number should be
             strings_can_be_null=True,
         )
-        self._empty = pa.schema(types).empty_table()
+        self._empty = pa.Table.from_batches([], schema=pa.schema(types))
 
     def parse(self, block: bytes) -> Parsed:
         """Return the rows of some lines."""
@@ -169,10 +169,11 @@ class JsonFormat(TextFormat):
             return pa.float64() if isinstance(value, float) else pa.string()
 
         self._schema = pa.schema({name: kind(name) for name in selection.needed})
+        self._empty = pa.Table.from_batches([], schema=self._schema)
 
     def parse(self, block: bytes) -> Parsed:
         """Return the rows of some lines."""
-        return parse_lines(block, self._table, self._explain, self._schema.empty_table())
+        return parse_lines(block, self._table, self._explain, self._empty)
 
     def _table(self, block: bytes) -> pa.Table:
         import pyarrow as pa

@@ -1,0 +1,52 @@
+"""NumPy arrays as Arrow's and back, without the detour on which pyarrow imports pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def to_arrow(values: NDArray[Any]) -> pa.Array:
+    """Return numbers as an Arrow array that shares their memory.
+
+    Examples
+    --------
+    >>> to_arrow(np.array([1, 2])).to_pylist()
+    [1, 2]
+    """
+    import pyarrow as pa
+
+    packed = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(packed.dtype)
+    return pa.Array.from_buffers(kind, len(packed), [None, pa.py_buffer(packed)])
+
+
+def to_numpy(values: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array of numbers or truths, none missing, with its memory if possible.
+
+    Examples
+    --------
+    >>> to_numpy(to_arrow(np.array([1.5, 2.5])))
+    array([1.5, 2.5])
+    """
+    import pyarrow as pa
+
+    if pa.types.is_boolean(values.type):
+        return to_numpy(values.cast(pa.uint8())).astype(bool)
+    if not len(values):
+        return np.empty(0, dtype=values.type.to_pandas_dtype())
+    numbers: NDArray[Any] = np.from_dlpack(values)
+    return numbers
+
+
+def to_batch(columns: Mapping[str, NDArray[Any]]) -> pa.RecordBatch:
+    """Return columns of numbers as one batch."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(list(map(to_arrow, columns.values())), names=list(columns))
