@@ -101,14 +101,14 @@ def test_killed_at_twenty_moments_a_run_writes_the_same_bytes(
     while n_kills < 20:
         out = make(tmp_path / str(n_runs))
         n_runs += 1
-        for _ in range(4):
+        for _ in range(5):
             # The first part of a run is importing: aim at what follows.
             if not killed_somewhere(
-                [PROGRAM, *words(readings, out)], rng.uniform(0.4, 1.0) * whole
+                [PROGRAM, *words(readings, out)], rng.uniform(0.35, 0.9) * whole
             ):
                 break
             n_kills += 1
-            n_resumed += any((out / "checkpoint").glob("*.ckpt"))
+            n_resumed += (out / "model.km").exists()
         done = kmeander(*words(readings, out))
         assert done.returncode == 0, done.stderr
         assert contents(out) == undisturbed
@@ -401,7 +401,7 @@ def test_two_runs_do_not_share_a_checkpoint(readings: Path, tmp_path: Path) -> N
 def test_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     run(STREAM, **small(tmp_path, checkpoint_every=1))
     names = sorted(file.name for file in (tmp_path / "checkpoint").iterdir())
-    assert names == ["checkpoint-00000007.ckpt", "checkpoint-00000008.ckpt", "lock"]
+    assert names == ["checkpoint-00000008.ckpt", "checkpoint-00000009.ckpt", "lock"]
 
 
 def test_an_output_that_was_changed_is_noticed(tmp_path: Path) -> None:

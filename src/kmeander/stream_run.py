@@ -148,13 +148,18 @@ class Runner:
         if state is not None:
             self._resume(state)
         for name, sink in self._sinks.items():
-            sink.open(None if state is None else state["outputs"][name]["position"])
+            sink.open(None if state is None else state["outputs"][name])
             stack.callback(sink.close)
+        if state is None:
+            position: Position = {"source": self.source.beginning(), "period": None}
+            self._save(position)  # a topic must know, from its first message, whose it is
+        else:
+            position = state["position"]
         batches = Batches(
-            self._blocks(None if state is None else state["position"]["source"]),
+            self._blocks(position["source"]),
             self.rule,
             refuse_bad=self.refuse_bad,
-            period=None if state is None else state["position"]["period"],
+            period=position["period"],
         )
         failure = self._learn_all(batches)
         self._commit()
@@ -177,13 +182,14 @@ class Runner:
         """Whether nothing has come for so long that the stream counts as ended."""
         if self.idle_exit is None or time.monotonic() - self._heard_at < self.idle_exit:
             return False
-        if self.source.is_reachable():
+        if self.source.is_at_end():
             return True
         self._heard_at = time.monotonic()
         return False
 
     def _blocks(self, position: Position | None) -> Iterator[Block | None]:
         """Yield what the source yields, until it has been silent for too long."""
+        self._heard_at = time.monotonic()
         for block in self.source.blocks(position):
             if block is not None:
                 self._heard_at = time.monotonic()
@@ -357,32 +363,38 @@ class Runner:
                 self.tell(f"{name} changes from {before} to {value} with this batch.")
         self.model.take_over(known)
         self._standardizer = saved_model.standardizer_of(state)
-        self.summary.resumed_at = self.model.n_steps
-        self.tell(f"Going on after batch {self.model.n_steps} of {self.folder.path}.")
+        if self.model.n_steps:
+            self.summary.resumed_at = self.model.n_steps
+            self.tell(f"Going on after batch {self.model.n_steps} of {self.folder.path}.")
 
     def _commit(self) -> None:
         """Make everything so far last, in one step: what comes after is cut back on restart."""
         if self._position is None:
             return
         position = self._position()
-        ends = {name: {"position": sink.commit()} for name, sink in self._sinks.items()}
         self._save_model()
+        self._save(position)
         if self.folder is not None:
-            self.folder.save(
-                {
-                    "kind": "run",
-                    "identity": self._identity(),
-                    "instruction_set": INSTRUCTION_SET,
-                    "model": self.model.state(),
-                    "standardize": None
-                    if self._standardizer is None
-                    else self._standardizer.state(),
-                    "position": position,
-                    "outputs": ends,
-                }
-            )
             self.source.committed(position["source"])
         self._position = None
+
+    def _save(self, position: Position) -> None:
+        """Make all outputs last, then the checkpoint that knows where they end."""
+        ends = {name: sink.commit() for name, sink in self._sinks.items()}
+        if self.folder is None:
+            return
+        scaled = self._standardizer
+        self.folder.save(
+            {
+                "kind": "run",
+                "identity": self._identity(),
+                "instruction_set": INSTRUCTION_SET,
+                "model": self.model.state(),
+                "standardize": None if scaled is None else scaled.state(),
+                "position": position,
+                "outputs": ends,
+            }
+        )
 
     def _save_model(self) -> None:
         path = self.outputs.model_out

@@ -115,6 +115,10 @@ class Source(ABC):
     def selection(self) -> Selection:
         """The columns that are read, known once the source has started."""
 
+    def beginning(self) -> Position | None:
+        """Return where a new run begins, where that must not change when it is started again."""
+        return None
+
     @abstractmethod
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield the rows from `position` on; None whenever nothing has come for a moment."""
@@ -122,8 +126,8 @@ class Source(ABC):
     def committed(self, position: Position) -> None:  # noqa: B027  # most need not know
         """Hear that all before `position` is safe."""
 
-    def is_reachable(self) -> bool:
-        """Whether silence means that there is nothing to read."""
+    def is_at_end(self) -> bool:
+        """Whether silence means that there is nothing to read now."""
         return True
 
     def share_read(self) -> float | None:

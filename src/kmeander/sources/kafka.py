@@ -7,7 +7,7 @@ Offsets are also committed to the group, for monitoring alone; they are never re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -88,11 +88,13 @@ class KafkaSource(Source):
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "error",
+                "enable.partition.eof": True,
                 "error_cb": self._hear,
                 **(options or {}),
             },
         )
         self._next: dict[int, int] = {}
+        self._ends: dict[int, int] = {}  # where partitions ended, when last seen
         self._n_rows = 0
         self.n_repeated = 0  # messages that came again, and were left out
 
@@ -121,9 +123,7 @@ class KafkaSource(Source):
         """Take the columns from the first messages that are JSON objects, wherever they stand."""
         self._assign(dict.fromkeys(self._partitions, _beginning()))
         while True:
-            messages = self._consumer.consume(FIRST_OBJECTS, PAUSE)
-            for message in messages:
-                self._check(message)
+            messages = self._consume(FIRST_OBJECTS)
             lines = [line for line in map(self._line, messages) if line is not None]
             try:
                 if lines:
@@ -141,6 +141,11 @@ class KafkaSource(Source):
             [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         )
 
+    def beginning(self) -> Position:
+        """Return the offsets at which the topic begins, or ends, now."""
+        offsets = {str(number): self._first_offset(number) for number in self._partitions}
+        return {"row": 0, "offsets": offsets}
+
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield messages as they come, for ever."""
         known: dict[int, int] = {}
@@ -154,15 +159,12 @@ class KafkaSource(Source):
                     "read. Begin anew with another --checkpoint."
                 )
         for partition in self._partitions:
-            if partition not in known:
+            if partition not in known:  # it is new since
                 known[partition] = self._first_offset(partition)
         self._assign(known)
         self._next = dict(known)
         while True:
-            messages = self._consumer.consume(MOST_MESSAGES, PAUSE)
-            for message in messages:
-                self._check(message)
-            fresh = [message for message in messages if self._is_fresh(message)]
+            fresh = [message for message in self._consume(MOST_MESSAGES) if self._is_fresh(message)]
             if not fresh:
                 yield None
                 continue
@@ -171,15 +173,20 @@ class KafkaSource(Source):
 
     def _first_offset(self, partition: int) -> int:
         """Return where to begin, as a number: what comes before a restart must not be missed."""
+        lowest, highest = self._watermarks(partition, SECONDS)
+        return highest if self._start == "latest" else lowest
+
+    def _watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
+        """Return the first offset of a partition and the one after its last."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
             lowest, highest = self._consumer.get_watermark_offsets(
-                TopicPartition(self._address.topic, partition), timeout=SECONDS
+                TopicPartition(self._address.topic, partition), timeout=seconds
             )
         except KafkaException as error:
             raise StreamError(explain(self._address, error.args[0])) from error
-        return int(highest if self._start == "latest" else lowest)
+        return int(lowest), int(highest)
 
     def _is_fresh(self, message: confluent_kafka.Message) -> bool:
         """Whether a message has not come before: brokers promise each at least once."""
@@ -192,12 +199,26 @@ class KafkaSource(Source):
         self._next[partition] = offset + 1
         return True
 
-    def _check(self, message: confluent_kafka.Message) -> None:
+    def _consume(self, most: int) -> list[confluent_kafka.Message]:
+        """Return the messages that have come; take note of ends, raise what is wrong."""
+        from confluent_kafka import KafkaError
+
+        messages = []
+        for message in self._consumer.consume(most, PAUSE):
+            error = message.error()
+            if error is None:
+                messages.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._ends[message.partition()] = message.offset()
+            else:
+                self._refuse(message, error)
+        return messages
+
+    def _refuse(
+        self, message: confluent_kafka.Message, error: confluent_kafka.KafkaError
+    ) -> NoReturn:
         import confluent_kafka
 
-        error = message.error()
-        if error is None:
-            return
         if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
             raise StreamError(
                 f"{self.name} no longer holds the messages that come next in partition "
@@ -288,13 +309,16 @@ class KafkaSource(Source):
             except KafkaException as error:
                 self._hear(error.args[0])
 
-    def is_reachable(self) -> bool:
-        """Whether a broker answers."""
+    def is_at_end(self) -> bool:
+        """Whether the brokers answer, and have no more."""
         try:
-            partitions_of(self._consumer, self._address, seconds=1.0)
+            return all(
+                self._watermarks(partition, seconds=1.0)[1]
+                <= max(self._next.get(partition, 0), self._ends.get(partition, 0))
+                for partition in self._partitions
+            )
         except StreamError:
             return False
-        return True
 
     def lag(self) -> int | None:
         """Return how many messages wait, as far as the client knows."""
