@@ -54,7 +54,7 @@ class AssignmentTopic(Sink):
         self._run = secrets.token_hex(8) if position is None else position["run"]
         self._ends = self._watermarks(partitions)
         if position is not None:
-            self._there = self._sent_since(position)
+            self._there = self._sent_since(position) | {row.encode() for row in position["there"]}
 
     def _reader(self) -> Any:
         return client(
@@ -167,7 +167,9 @@ class AssignmentTopic(Sink):
         self._producer.flush()
         self._raise_failure()
         ends = {str(partition): end for partition, end in sorted(self._ends.items())}
-        return {"run": self._run, "ends": ends}
+        # Partitions may be read in another order after a restart: what is there may come later.
+        there = sorted(row.decode() for row in self._there)
+        return {"run": self._run, "ends": ends, "there": there}
 
     def close(self) -> None:
         """Wait until all is delivered, or has failed."""
