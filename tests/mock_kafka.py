@@ -82,7 +82,7 @@ class MockCluster:
         found: list[confluent_kafka.Message] = []
         ended: set[int | None] = set()
         while len(ended) < len(partitions):
-            for message in consumer.consume(1000, 5.0):
+            for message in consumer.consume(1000, 0.2):
                 error = message.error()
                 if error is None:
                     found.append(message)

@@ -18,6 +18,7 @@ from kmeander.sources.selection import Selection
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ROWS_IN_CACHE = 1024  # of a table that is turned from columns to rows
 Reasons = dict[int, str]  # by position in a table
 
 
@@ -89,8 +90,10 @@ def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple
     narrow = all(column.dtype == np.float32 for column in columns)
     shape = (table.num_rows, len(names))
     points: Points = np.empty(shape, np.float32) if narrow else np.empty(shape, np.float64)
-    for index, column in enumerate(columns):
-        points[:, index] = column
+    for begin in range(0, len(points), ROWS_IN_CACHE):
+        part = points[begin : begin + ROWS_IN_CACHE]
+        for index, column in enumerate(columns):
+            part[:, index] = column[begin : begin + ROWS_IN_CACHE]
     if len(points) and _kernel.first_beyond(points, LARGEST_VALUE) >= 0:
         outside = ~(np.abs(points) <= LARGEST_VALUE)
         for row in np.flatnonzero(outside.any(axis=1)).tolist():
