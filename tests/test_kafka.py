@@ -38,7 +38,8 @@ def cluster() -> Iterator[MockCluster]:
 
 def words(address: str, out: Path, *more: str) -> list[str]:
     return [
-        "run", address, "--columns", "a,b", "--clusters", "3", "--batch-size", "20",
+        "run", address, "--columns", "a,b", "--clusters", "3", "--init", "previous",
+        "--batch-size", "20",
         "--steps", str(out / "steps.jsonl"), "--idle-exit", "1.5", *more,
     ]  # fmt: skip
 
@@ -65,7 +66,7 @@ def test_a_topic_gives_the_steps_of_a_file(cluster: MockCluster, tmp_path: Path)
     assert done.stderr.startswith(f"{address}: 360 rows in 18 batches, learnt in ")
     file = tmp_path / "plain.csv"
     np.savetxt(file, ROWS, "%.17g", delimiter=",", header="a,b", comments="")
-    run(file, 3, batch_size=20, steps=tmp_path / "file.jsonl")
+    run(file, 3, init="previous", batch_size=20, steps=tmp_path / "file.jsonl")
     assert without_facts(tmp_path / "steps.jsonl") == without_facts(tmp_path / "file.jsonl")
     assert [row["offset"] for row in rows_in(rows)] == list(range(360))
     assert {row["partition"] for row in rows_in(rows)} == {0}

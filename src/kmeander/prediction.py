@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kmeander import saved_model
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, StreamError
 from kmeander.lloyd import nearest
 from kmeander.models import FSKM, PSKM
 from kmeander.sinks import Learnt, assignment_sink
@@ -84,6 +84,11 @@ def predict(
     if id_column is not None:
         check_keys([id_column], "--out")
     summary = PredictionSummary()
+
+    def tick() -> None:
+        if stop is not None and stop.is_set():
+            raise StreamError(f"stopped before the first row of {opened.name} came.")
+
     with ExitStack() as stack:
         opened = open_source(
             source,
@@ -92,7 +97,7 @@ def predict(
             kafka_options=kafka_options,
         )
         stack.callback(opened.close)
-        opened.start()
+        opened.start(tick)
         sink = assignment_sink(
             os.fspath(out), in_parts=False, option="--out", kafka_options=kafka_options
         )

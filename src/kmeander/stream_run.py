@@ -142,6 +142,8 @@ class Runner:
         try:
             self.source.start(self._tick)
         except StoppedError:
+            if not self._is_stopped:
+                raise InputError(f"{self.source.name} has no rows.") from None
             self.summary.stopped = True
             return self.summary
         self._sinks = self._make_sinks()
@@ -226,11 +228,10 @@ class Runner:
                 if self._standardizer is None:
                     self._standardizer = Standardizer.fitted(points)
                 points = self._standardizer.apply(points)
-            if self.model.n_steps == 0:
-                self._first_points = points
             batch = Batch(self.model.n_steps, points, elapsed=cut.elapsed)
             step = self.model.step(batch)
-            self._first_points, points = batch.points if step.index == 0 else None, batch.points
+            self._first_points = batch.points if step.index == 0 else None
+            points = batch.points
             self.summary.add(step)
         self.summary.n_bad += len(cut.bad)
         self.summary.n_late += cut.n_late

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from kmeander.stream_run import RunSummary
 
 
+# Under which heading --help shows an option.
+MODEL = "Model"
+BATCHES = "Batches"
+COLUMNS = "Rows and columns"
+OUTPUTS = "Outputs"
+SOURCE = "Source"
+
+
 class Init(StrEnum):
     """Where Lloyd starts at each batch."""
 
@@ -68,56 +76,99 @@ def run(
             "them, - for stdin, kafka://host:port/topic, or drift:FILE."
         ),
     ],
-    clusters: Annotated[int, typer.Option(help="Number of clusters.", min=1)] = 8,
+    clusters: Annotated[
+        int, typer.Option(help="Number of clusters.", min=1, rich_help_panel=MODEL)
+    ] = 8,
     rho: Annotated[
         float | None,
-        typer.Option(help="Share of weight a batch keeps when the next arrives (default 0.5)."),
+        typer.Option(
+            help="Share of weight a batch keeps when the next arrives (default 0.5).",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     half_life: Annotated[
-        float | None, typer.Option(help="Batches after which half is forgotten, instead of --rho.")
+        float | None,
+        typer.Option(
+            help="Batches after which half is forgotten, instead of --rho.", rich_help_panel=MODEL
+        ),
     ] = None,
-    init: Annotated[Init, typer.Option(help="Where Lloyd starts at each batch.")] = Init.hungarian,
-    seed: Annotated[int, typer.Option(help="Seed of the random choices.", min=0)] = 0,
+    init: Annotated[
+        Init, typer.Option(help="Where Lloyd starts at each batch.", rich_help_panel=MODEL)
+    ] = Init.hungarian,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the random choices.", min=0, rich_help_panel=MODEL)
+    ] = 0,
     threads: Annotated[
-        int | None, typer.Option(help="Threads (default all cores); never changes a result.", min=1)
+        int | None,
+        typer.Option(
+            help="Threads (default all cores); never changes a result.",
+            min=1,
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Rows per batch (default 500).", min=1)
+        int | None,
+        typer.Option(help="Rows per batch (default 500).", min=1, rich_help_panel=BATCHES),
     ] = None,
     batch_seconds: Annotated[
-        float | None, typer.Option(help="A batch ends, too, so long after its first row.")
+        float | None,
+        typer.Option(
+            help="A batch ends, too, so long after its first row.", rich_help_panel=BATCHES
+        ),
     ] = None,
     time_column: Annotated[
-        str | None, typer.Option(help="Column that says when a row happened; with --every.")
+        str | None,
+        typer.Option(
+            help="Column that says when a row happened; with --every.", rich_help_panel=BATCHES
+        ),
     ] = None,
     every: Annotated[
-        str | None, typer.Option(help="A batch holds the rows of one period, such as 10m.")
+        str | None,
+        typer.Option(
+            help="A batch holds the rows of one period, such as 10m.", rich_help_panel=BATCHES
+        ),
     ] = None,
     late_rows: Annotated[
-        Late, typer.Option(help="Rows of a period that is over: learn them now, or not.")
+        Late,
+        typer.Option(
+            help="Rows of a period that is over: learn them now, or not.", rich_help_panel=BATCHES
+        ),
     ] = Late.keep,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to cluster, with commas between (default all).")
+        str | None,
+        typer.Option(
+            help="Columns to cluster, with commas between (default all).", rich_help_panel=COLUMNS
+        ),
     ] = None,
-    exclude: Annotated[str | None, typer.Option(help="Columns to leave out.")] = None,
+    exclude: Annotated[
+        str | None, typer.Option(help="Columns to leave out.", rich_help_panel=COLUMNS)
+    ] = None,
     id_column: Annotated[
-        str | None, typer.Option(help="Column that names the rows in --assignments.")
+        str | None,
+        typer.Option(help="Column that names the rows in --assignments.", rich_help_panel=COLUMNS),
     ] = None,
     standardize: Annotated[
         bool,
-        typer.Option("--standardize", help="Scale columns by mean and spread of the first batch."),
+        typer.Option(
+            "--standardize",
+            help="Scale columns by mean and spread of the first batch.",
+            rich_help_panel=COLUMNS,
+        ),
     ] = False,
     bad_rows: Annotated[
         str,
         typer.Option(
             metavar="error|skip|FILE",
             help="Rows that are no numbers: refuse, leave out, or leave out and write to FILE.",
+            rich_help_panel=COLUMNS,
         ),
     ] = "error",
     steps: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="One JSON line per batch (default stdout if it is a pipe)."
+            metavar="FILE",
+            help="One JSON line per batch (default stdout if it is a pipe).",
+            rich_help_panel=OUTPUTS,
         ),
     ] = None,
     assignments: Annotated[
@@ -126,41 +177,77 @@ def run(
             metavar="FILE",
             help="The cluster of every row: .parquet (with --checkpoint a folder of parts), "
             ".ndjson, or kafka://host:port/topic.",
+            rich_help_panel=OUTPUTS,
         ),
     ] = None,
     centroids: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The clusters: .csv or .parquet.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The clusters: .csv or .parquet.", rich_help_panel=OUTPUTS
+        ),
     ] = None,
     model_out: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The model, for kmeander predict and kmeander.load."),
+        typer.Option(
+            metavar="FILE",
+            help="The model, for kmeander predict and kmeander.load.",
+            rich_help_panel=OUTPUTS,
+        ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Go on from here after a stop or a crash.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Go on from here after a stop or a crash.", rich_help_panel=OUTPUTS
+        ),
     ] = None,
-    checkpoint_every: Annotated[int, typer.Option(help="Batches between two commits.", min=1)] = 10,
+    checkpoint_every: Annotated[
+        int, typer.Option(help="Batches between two commits.", min=1, rich_help_panel=OUTPUTS)
+    ] = 10,
     format_: Annotated[
-        Format | None, typer.Option("--format", help="Of the rows, where no ending tells it.")
+        Format | None,
+        typer.Option(
+            "--format", help="Of the rows, where no ending tells it.", rich_help_panel=SOURCE
+        ),
     ] = None,
     header: Annotated[
-        str | None, typer.Option(help="Names of the columns of CSV without a header line.")
+        str | None,
+        typer.Option(
+            help="Names of the columns of CSV without a header line.", rich_help_panel=SOURCE
+        ),
     ] = None,
-    order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name,
+    order: Annotated[
+        Order, typer.Option(help="Of the files of a folder.", rich_help_panel=SOURCE)
+    ] = Order.name,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Wait for more at the end of the file.")
+        bool,
+        typer.Option(
+            "--follow", help="Wait for more at the end of the file.", rich_help_panel=SOURCE
+        ),
     ] = False,
     idle_exit: Annotated[
-        float | None, typer.Option(help="End once nothing has come for so many seconds.")
+        float | None,
+        typer.Option(help="End once nothing has come for so many seconds.", rich_help_panel=SOURCE),
     ] = None,
-    group: Annotated[str, typer.Option(help="Kafka's consumer group.")] = "kmeander",
+    group: Annotated[
+        str, typer.Option(help="Kafka's consumer group.", rich_help_panel=SOURCE)
+    ] = "kmeander",
     start: Annotated[
-        Start, typer.Option(help="Where to begin with a topic, without a checkpoint.")
+        Start,
+        typer.Option(
+            help="Where to begin with a topic, without a checkpoint.", rich_help_panel=SOURCE
+        ),
     ] = Start.earliest,
     kafka_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."),
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Setting of librdkafka; may be given again.",
+            rich_help_panel=SOURCE,
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Say nothing but errors.", rich_help_panel=OUTPUTS)
+    ] = False,
 ) -> None:
     """Cluster the rows of SOURCE batch by batch.
 

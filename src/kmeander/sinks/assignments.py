@@ -152,12 +152,23 @@ class AssignmentParquet(Sink):
             return
         table = table_of(learnt)
         if self._schema is not None and table.schema != self._schema:
-            table = table.cast(self._schema)
+            table = self._cast(table, self._schema)
         self._schema = table.schema
         self._waiting.append(table)
         self._n_waiting += table.num_rows
         if self._n_waiting >= ROW_GROUP:
             self._write_waiting()
+
+    def _cast(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        import pyarrow as pa
+
+        try:
+            return table.cast(schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(
+                f"the id column changes its type in mid-stream, which {self._option} {self._path} "
+                f"cannot follow: {error}. Write .ndjson instead, or mend the stream."
+            ) from error
 
     def _write_waiting(self) -> None:
         import pyarrow as pa

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kmeander.drift import DriftStream
@@ -49,6 +50,8 @@ def open_source(
                 options=kafka_options,
                 tell=tell,
             )
+        if reading.form == "json":  # as topics call it
+            reading = replace(reading, form="ndjson")
         if reading.form is not None and reading.form not in FORMATS:
             raise InputError(f"format must be one of {', '.join(FORMATS)}, got {reading.form!r}.")
         if text.startswith(PREFIX):

@@ -1,0 +1,98 @@
+"""The how-to pages, pasted into a shell as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "run.md").read_text("utf-8"), re.S)
+
+
+def shell(block: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", block],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder like the root of a clone, with the stream of the first block."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = shell(block_with("examples/readings.py"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "readings.csv").read_text().splitlines()) == 20_001
+    return tmp_path
+
+
+def block_with(text: str) -> str:
+    (block,) = (str(block) for block in BLOCKS if text in block)
+    return block
+
+
+def test_a_pipe_gives_clusters_and_a_summary(folder: Path) -> None:
+    done = shell(block_with("cat readings.csv |"), folder)
+    assert done.returncode == 0
+    assert "20,000 rows in 40 batches" in done.stderr
+    assert len((folder / "clusters.csv").read_text().splitlines()) == 5
+    assert len((folder / "steps.jsonl").read_text().splitlines()) == 40
+
+
+def test_a_model_is_saved_and_predicts(folder: Path) -> None:
+    done = shell(block_with("kmeander predict"), folder)
+    assert done.returncode == 0
+    assert "readings.csv: 20,000 rows assigned." in done.stderr
+    assert pq.read_table(folder / "predicted.parquet").num_rows == 20_000
+
+
+def test_a_killed_run_goes_on(folder: Path) -> None:
+    block = block_with("kill -9")
+    done = shell(block, folder)
+    assert done.returncode == 0, done.stderr
+    killed = (folder / "steps.jsonl").read_bytes()
+    table = pq.read_table(folder / "rows")
+    assert table["row"].to_pylist() == list(range(20_000))
+    second = block[block.index("kill -9 $!") + len("kill -9 $!") :]
+    undisturbed = second.replace("state", "other-state").replace("rows/", "other-rows/")
+    done = shell(undisturbed.replace("steps.jsonl", "other-steps.jsonl"), folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "other-steps.jsonl").read_bytes() == killed
+    assert pq.read_table(folder / "other-rows").equals(table)
+
+
+def test_kafka_without_a_broker(folder: Path) -> None:
+    done = shell(block_with("mock_kafka"), folder)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (folder / "kafka-rows.ndjson").read_text().splitlines()]
+    assert len({(row["partition"], row["offset"]) for row in rows}) == len(rows) == 20_000
+    steps = (folder / "kafka-steps.jsonl").read_text().splitlines()
+    assert sum(json.loads(step)["n_points"] for step in steps) == 20_000
+
+
+def test_every_block_is_tested() -> None:
+    assert len(BLOCKS) == 5
+
+
+def test_options_of_the_page_are_options_of_the_command() -> None:
+    text = (ROOT / "docs" / "run.md").read_text("utf-8")
+    source = "".join(
+        (ROOT / "src" / "kmeander" / "commands" / f"{name}.py").read_text("utf-8")
+        for name in ("run", "predict")
+    )
+    for option in set(re.findall(r"--([a-z][a-z-]+)", text)):
+        name = {"format": "format_"}.get(option, option.replace("-", "_"))
+        assert re.search(rf"^    {name}: Annotated", source, re.M), option
