@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kmeander import checkpoint, saved_model
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
 from kmeander.checkpoint_folder import CheckpointFolder
-from kmeander.exceptions import CheckpointError, InputError, KmeanderError, StreamError
+from kmeander.exceptions import CheckpointError, InputError, KmeanderError
 from kmeander.lloyd import nearest
 from kmeander.models import FSKM
 from kmeander.projection import projection
@@ -19,6 +19,7 @@ from kmeander.records import Batch, Step
 from kmeander.sinks import Learnt, Letter, Sink, StepLines, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sinks.centroids import CentroidTable
+from kmeander.sinks.contract import cannot_write
 from kmeander.sinks.letters import DeadLetters
 from kmeander.sources import Source
 from kmeander.sources.batching import Batches, Batching, Cut
@@ -404,10 +405,7 @@ class Runner:
         try:
             saved_model.write(path, self.model, self.source.selection.features, self._standardizer)
         except OSError as error:
-            raise StreamError(
-                f"--model-out {path} cannot be written: {error.strerror or error}. What a "
-                "checkpoint holds is safe: make room, and run the same command again."
-            ) from error
+            raise cannot_write(f"--model-out {path}", error) from error
 
 
 _END: Any = object()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.arrow_arrays import to_arrow, to_numpy
 from kmeander.exceptions import InputError, StreamError
-from kmeander.sinks.appended import AppendedFile
-from kmeander.sinks.contract import Learnt, Position, Sink
+from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
+from kmeander.sinks.line_sink import LineSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,30 +58,13 @@ def _texts(column: Any) -> list[str]:
     return [json.dumps(value, default=str) for value in column.to_pylist()]
 
 
-class AssignmentLines(Sink):
+class AssignmentLines(LineSink):
     """Writes one JSON line per row; ``-`` is standard output."""
-
-    def __init__(self, path: str, option: str = "--assignments") -> None:
-        super().__init__(path)
-        self._file = AppendedFile(path, option)
-
-    def open(self, position: Position | None) -> None:
-        """Begin anew, or cut the file back to `position`."""
-        self._file.open(position)
 
     def write(self, learnt: Learnt) -> None:
         """Write the rows of a batch."""
         if learnt.keys.num_rows:
-            self._file.write("\n".join(lines_of(learnt)) + "\n")
-            self._file.flush()
-
-    def commit(self) -> Position:
-        """Make all lines last."""
-        return self._file.commit()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+            self.append("\n".join(lines_of(learnt)) + "\n")
 
 
 class AssignmentParquet(Sink):
@@ -98,10 +81,9 @@ class AssignmentParquet(Sink):
     """
 
     def __init__(self, path: str, *, in_parts: bool, option: str = "--assignments") -> None:
-        super().__init__(path)
+        super().__init__(f"{option} {path}")
         self._path = Path(path)
         self._in_parts = in_parts
-        self._option = option
         self._n_parts = 0
         self._writer: Any = None
         self._aside: Path | None = None
@@ -122,19 +104,19 @@ class AssignmentParquet(Sink):
                     pass
                 self._aside_of(self._path).unlink()
         except OSError as error:
-            raise self._failed(error) from error
+            raise cannot_write(self.name, error) from error
 
     def _open_folder(self) -> None:
         if self._path.exists() and not self._path.is_dir():
             raise StreamError(
-                f"{self._option} {self._path} is a file; with a checkpoint it must be a folder, to "
+                f"{self.name} is a file; with a checkpoint it must be a folder, to "
                 "which parts are added. Name another, or remove it."
             )
         self._path.mkdir(parents=False, exist_ok=True)
         for file in sorted(self._path.iterdir()):
             if not _PART.fullmatch(file.name):
                 raise StreamError(
-                    f"{self._option} {self._path} holds {file.name}, which is not a part of an "
+                    f"{self.name} holds {file.name}, which is not a part of an "
                     "earlier run. Name a folder for the parts alone."
                 )
             if file.name.startswith(".") or int(file.stem[5:]) >= self._n_parts:
@@ -142,7 +124,7 @@ class AssignmentParquet(Sink):
         missing = [n for n in range(self._n_parts) if not self._part(n).exists()]
         if missing:
             raise StreamError(
-                f"{self._option} {self._path} lacks {self._part(missing[0]).name}, which the "
+                f"{self.name} lacks {self._part(missing[0]).name}, which the "
                 "checkpoint has written. Put it back, or begin anew with another --checkpoint."
             )
 
@@ -166,7 +148,7 @@ class AssignmentParquet(Sink):
             return table.cast(schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
-                f"the id column changes its type in mid-stream, which {self._option} {self._path} "
+                f"the id column changes its type in mid-stream, which {self.name} "
                 f"cannot follow: {error}. Write .ndjson instead, or mend the stream."
             ) from error
 
@@ -185,7 +167,7 @@ class AssignmentParquet(Sink):
                 )
             self._writer.write_table(pa.concat_tables(self._waiting))
         except OSError as error:
-            raise self._failed(error) from error
+            raise cannot_write(self.name, error) from error
         self._waiting, self._n_waiting = [], 0
 
     def commit(self) -> Position:
@@ -206,7 +188,7 @@ class AssignmentParquet(Sink):
                 os.fsync(file.fileno())
             aside.replace(self._part(self._n_parts) if self._in_parts else self._path)
         except OSError as error:
-            raise self._failed(error) from error
+            raise cannot_write(self.name, error) from error
         self._n_parts += 1
 
     def close(self) -> None:
@@ -225,13 +207,6 @@ class AssignmentParquet(Sink):
 
     def _aside_of(self, path: Path) -> Path:
         return path.with_name(f".{path.name}.aside")
-
-    def _failed(self, error: OSError) -> StreamError:
-        why = error.strerror or str(error)
-        return StreamError(
-            f"{self._option} {self._path} cannot be written: {why}. What a checkpoint holds is "
-            "safe: make room, and run the same command again."
-        )
 
 
 def check_keys(names: list[str], option: str) -> None:

@@ -12,7 +12,7 @@ from kmeander.arrays import Centroids
 from kmeander.arrow_arrays import to_batch
 from kmeander.exceptions import InputError, StreamError
 from kmeander.records import Step
-from kmeander.sinks.contract import Learnt, Position, Sink
+from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ class CentroidTable(Sink):
     def __init__(
         self, path: str, features: Sequence[str], restored: Callable[[Centroids], Centroids]
     ) -> None:
-        super().__init__(path)
+        super().__init__(f"--centroids {path}")
         self._path = Path(path)
         self._features = features
         self._restored = restored
@@ -54,11 +54,10 @@ class CentroidTable(Sink):
         """See whether the file can be written."""
         if not self._path.parent.is_dir():
             raise StreamError(
-                f"--centroids {self._path} cannot be written: there is no folder "
-                f"{self._path.parent}."
+                f"{self.name} cannot be written: there is no folder {self._path.parent}."
             )
         if self._path.is_dir():
-            raise StreamError(f"--centroids {self._path} cannot be written: it is a folder.")
+            raise StreamError(f"{self.name} cannot be written: it is a folder.")
 
     def write(self, learnt: Learnt) -> None:
         """Take note of the newest clusters."""
@@ -83,9 +82,7 @@ class CentroidTable(Sink):
             aside.replace(self._path)
         except OSError as error:
             aside.unlink(missing_ok=True)
-            raise StreamError(
-                f"--centroids {self._path} cannot be written: {error.strerror or error}."
-            ) from error
+            raise cannot_write(self.name, error) from error
         self._step = None
 
     def _write_table(self, path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import Labels
+from kmeander.exceptions import StreamError
 from kmeander.records import Step
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 
 # Where an output ends: plain numbers and text, for a checkpoint to keep.
 Position = dict[str, Any]
+
+
+def cannot_write(what: str, error: OSError) -> StreamError:
+    """Return what to raise when a disk is full, or gone."""
+    return StreamError(
+        f"{what} cannot be written: {error.strerror or error}. What a checkpoint holds is safe: "
+        "make room, and run the same command again."
+    )
 
 
 @dataclass(frozen=True)

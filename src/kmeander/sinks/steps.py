@@ -10,11 +10,11 @@ from typing import Any
 
 from kmeander.exceptions import InputError
 from kmeander.records import Step
-from kmeander.sinks.appended import AppendedFile
-from kmeander.sinks.contract import Learnt, Position, Sink
+from kmeander.sinks.contract import Learnt
+from kmeander.sinks.line_sink import LineSink
 
 
-class StepLines(Sink):
+class StepLines(LineSink):
     """Writes one line per Step; facts of the whole run stand under `run` in the first.
 
     Parameters
@@ -26,31 +26,17 @@ class StepLines(Sink):
     """
 
     def __init__(self, path: str, facts: Callable[[], dict[str, Any]]) -> None:
-        super().__init__(path)
-        self._file = AppendedFile(path, "--steps")
+        super().__init__(path, "--steps")
         self._facts = facts
 
-    def open(self, position: Position | None) -> None:
-        """Begin anew, or cut the file back to `position`."""
-        self._file.open(position)
-
     def write(self, learnt: Learnt) -> None:
-        """Write one line, at once."""
+        """Write one line."""
         if learnt.step is None:
             return
         line = learnt.step.to_dict()
         if learnt.step.index == 0:
             line["run"] = self._facts()
-        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
-        self._file.flush()
-
-    def commit(self) -> Position:
-        """Make all lines last."""
-        return self._file.commit()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        self.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
 
 
 def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
