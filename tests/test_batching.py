@@ -177,6 +177,13 @@ def test_seconds_end_a_batch_that_waits() -> None:
     assert shown == [None, 3, 4, 2]
 
 
+def test_bad_rows_alone_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kmeander.sources.batching.MOST_BAD", 3)
+    found = cuts(Batches(stream(["bb", "bb", "bg", "b"]), Batching(2), refuse_bad=False))
+    assert [(len(cut.points), len(cut.bad)) for cut in found] == [(0, 4), (1, 2)]
+    assert [cut.position()["source"]["row"] for cut in found] == [4, 7]
+
+
 def test_without_a_rule_every_block_is_a_batch() -> None:
     found = cuts(Batches(stream(["gg", "", "ggg"]), Batching()))
     assert [len(cut.points) for cut in found] == [2, 3]

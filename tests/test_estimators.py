@@ -382,6 +382,6 @@ def test_a_kernel_of_another_kind_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ForgetfulKMeans(1).fit([[1.0]]).save(tmp_path / "model")
-    monkeypatch.setattr("kmeander.estimators.INSTRUCTION_SET", "another")
+    monkeypatch.setattr("kmeander.saved_model.INSTRUCTION_SET", "another")
     with pytest.warns(UserWarning, match="results agree to rounding, not to the last bit"):
         load(tmp_path / "model")

@@ -252,7 +252,7 @@ def test_a_signal_ends_a_topic(cluster: MockCluster, tmp_path: Path) -> None:
         assert process.stderr is not None
         said = process.stderr.read()
         assert process.wait(timeout=30) == 0
-    assert "(10 rows read but not yet learnt)" in said
+    assert "10 rows wait for their batch to be complete." in said
 
 
 def blocks(source: KafkaSource, n_rows: int, position: Any = None) -> list[Block]:

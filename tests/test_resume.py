@@ -178,7 +178,9 @@ def test_a_signal_finishes_the_batch_and_commits(
         said = process.stderr.read()
         assert process.wait(timeout=30) == 0
     assert "Stopping after this batch. Once more stops at once." in said
-    assert "Stopped; the same command goes on from here (13 rows read but not yet learnt)." in said
+    assert (
+        "Stopped; the same command goes on from here. 13 rows wait for their batch to be complete."
+    ) in said
     assert len(list((out / "checkpoint").glob("*.ckpt"))) == 2
     growing.write_text("".join(text))
     done = kmeander(*words(growing, out))

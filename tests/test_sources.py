@@ -559,6 +559,12 @@ def test_readings_that_do_not_go_together_are_refused(
     assert str(caught.value).startswith(message)
 
 
+def test_only_files_are_followed(rows: Rows) -> None:
+    for source in ([rows], "kafka://127.0.0.1:1/t", "drift:x.csv"):
+        with pytest.raises(InputError, match="--follow is for files: other streams are read as"):
+            opened(source, follow=True)
+
+
 def test_a_header_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbf1,2\n3,x\n")
     source = opened(tmp_path / "x.csv", header=["a", "b"])

@@ -46,9 +46,9 @@ class RunSummary:
         Sums of what their Steps say.
     n_bad, n_late : int
         Rows that were set aside; rows that came after their time.
-    n_unread : int
-        Rows that were read, but wait for their batch to be complete: a stopped run reads them again
-        when it goes on.
+    n_waiting : int
+        When a run is stopped while its stream pauses: rows that wait for their batch to be
+        complete. They are read again when it goes on.
     seconds : float
         Time spent learning.
     resumed_at : int or None
@@ -66,7 +66,7 @@ class RunSummary:
     n_unconverged: int = 0
     n_bad: int = 0
     n_late: int = 0
-    n_unread: int = 0
+    n_waiting: int = 0
     seconds: float = 0.0
     resumed_at: int | None = None
     stopped: bool = False
@@ -215,8 +215,7 @@ class Runner:
                 return None
             if self._is_stopped:
                 self.summary.stopped = True
-                waiting = 0 if cut is None else len(cut.points)
-                self.summary.n_unread = batches.n_waiting + waiting
+                self.summary.n_waiting = batches.n_waiting if cut is None else 0
                 return None
             if cut is not None:
                 self._learn(cut)

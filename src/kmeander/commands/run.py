@@ -318,11 +318,15 @@ def _tell(summary: RunSummary, name: str, *, resumable: bool) -> None:
     if summary.n_late:
         say(f"Late rows: {summary.n_late:,}.")
     if summary.stopped:
-        waiting = f"{count(summary.n_unread, 'row')} read but not yet learnt"
-        if resumable:
-            say(f"Stopped; the same command goes on from here ({waiting}).")
-        else:
-            say(f"Stopped ({waiting}). With --checkpoint a run can go on where it stopped.")
+        waiting = f" {count(summary.n_waiting, 'row')} wait for their batch to be complete."
+        say(
+            (
+                "Stopped; the same command goes on from here."
+                if resumable
+                else "Stopped. With --checkpoint a run can go on where it stopped."
+            )
+            + (waiting if summary.n_waiting else "")
+        )
     last = summary.last
     if last is None:
         if summary.resumed_at is not None:

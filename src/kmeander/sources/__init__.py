@@ -37,7 +37,10 @@ def open_source(
     """Return the source that `source` means; see `kmeander.run`."""
     if reading.order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}, got {reading.order!r}.")
-    if isinstance(source, str | os.PathLike):
+    is_named = isinstance(source, str | os.PathLike)
+    if reading.follow and (not is_named or os.fspath(source).startswith((SCHEME, PREFIX))):
+        raise InputError("--follow is for files: other streams are read as they come anyway.")
+    if is_named:
         text = os.fspath(source)
         if text.startswith(SCHEME):
             return KafkaSource(

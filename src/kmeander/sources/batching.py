@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 UNITS = {"ms": 1_000, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
 LATE = ("keep", "skip", "error")
+MOST_BAD = 1000
 NO_TIME = 1e-9  # ages that pass between two batches of one period
 
 
@@ -139,6 +140,8 @@ class Batches:
                 self._bad += block.bad
                 yield from self._split(block)
             is_over = self._time_is_up() or (self._each_block and self.n_waiting)
+            # Where nothing but bad rows come they are handed on all the same.
+            is_over = is_over or (len(self._bad) >= MOST_BAD and not self.n_waiting)
             if is_over and self._newest is not None:
                 yield self._cut(self._newest, self._newest.end)
             elif block is None:
@@ -165,15 +168,10 @@ class Batches:
         else:
             yield from self._split_by_size(block, stop)
         if refused is not None:
-            aside = (
-                ""
-                if refused.column is None
-                else (f", or leave the column out with --exclude {refused.column}")
-            )
-            raise InputError(
-                f"{refused.place}: {refused.reason} (use --bad-rows skip to go on without such "
-                f"rows{aside})."
-            )
+            way_out = "use --bad-rows skip to go on without such rows"
+            if refused.column is not None:
+                way_out += f", or leave the column out with --exclude {refused.column}"
+            raise InputError(f"{refused.place}: {refused.reason} ({way_out}).")
 
     def _split_by_size(self, block: Block, stop: int) -> Iterator[Cut]:
         size = stop + self.n_waiting if self.rule.size is None else self.rule.size
