@@ -65,7 +65,7 @@ class MockCluster:
         for index, payload in enumerate(payloads):
             producer.produce(topic, payload, partition=index % n_partitions)
             producer.poll(0)
-        assert producer.flush(20) == 0
+        assert producer.flush(120) == 0
 
     def messages(self, topic: str, partitions: Sequence[int]) -> list[confluent_kafka.Message]:
         """Return all messages of a topic."""

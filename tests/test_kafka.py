@@ -213,7 +213,7 @@ def test_brokers_that_go_away_and_come_back(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         said = process.stderr.read()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=120) == 0
     own.close()
     assert f"the Kafka brokers at {own.address} do not answer (" in said
     assert "Waiting for them." in said
@@ -251,7 +251,7 @@ def test_a_signal_ends_a_topic(cluster: MockCluster, tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         said = process.stderr.read()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
     assert "10 rows wait for their batch to be complete." in said
 
 

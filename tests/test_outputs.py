@@ -342,10 +342,8 @@ def test_bad_rows_are_left_out_counted_and_written(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\nx,2\n3,4\n5\n6,inf\n7,8\n")
     done = kmeander("run", str(path), "--clusters", "1", "--bad-rows", "skip")
     assert done.returncode == 0
-    assert done.stderr.splitlines()[:2] == [
-        f"{path}: 3 rows in 1 batch, learnt in 0.00 s.",
-        "Bad rows set aside: 3.",
-    ]
+    assert done.stderr.startswith(f"{path}: 3 rows in 1 batch, learnt in ")
+    assert done.stderr.splitlines()[1] == "Bad rows set aside: 3."
     done = kmeander("run", str(path), "--clusters", "1", "--bad-rows", str(bad))
     assert done.returncode == 0
     assert [json.loads(line) for line in bad.read_text().splitlines()] == [

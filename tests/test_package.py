@@ -86,7 +86,8 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_importing_loads_nothing_heavy() -> None:
     code = """
         import sys, kmeander
-        heavy = {"sklearn", "scipy", "pyarrow", "matplotlib", "pandas", "rich", "typer"}
+        heavy = {"sklearn", "scipy", "pyarrow", "matplotlib", "pandas", "rich", "typer",
+                 "confluent_kafka"}
         print(sorted(heavy & set(sys.modules)))
         model = kmeander.FSKM(2, init="previous", random_state=0)
         for index in range(2):

@@ -27,7 +27,7 @@ PROGRAM = str(Path(sys.executable).with_name("kmeander"))
 
 def kmeander(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=60
+        [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=300
     )
 
 

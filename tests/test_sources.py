@@ -503,7 +503,7 @@ def test_a_growing_file_is_followed_by_whole_lines(tmp_path: Path) -> None:
     stream = source.blocks()
 
     def take(n: int) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while len(found) < n and time.monotonic() < deadline:
             block = next(stream)
             if block is not None:

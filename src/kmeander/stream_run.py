@@ -29,6 +29,22 @@ from kmeander.standardizer import Standardizer
 if TYPE_CHECKING:
     import threading
 
+# What a checkpoint's identity is called on the command line.
+_WORDS = {
+    "source": "the source",
+    "n_clusters": "--clusters",
+    "columns": "the columns",
+    "id_column": "--id-column",
+    "time_column": "--time-column",
+    "every": "--every, in microseconds,",
+    "standardize": "--standardize",
+    "random_state": "--seed",
+    "steps": "--steps",
+    "assignments": "--assignments",
+    "bad_rows": "--bad-rows",
+    "centroids": "--centroids",
+}
+
 
 class StoppedError(KmeanderError):
     """The run was asked to stop before it had anything to do."""
@@ -319,21 +335,21 @@ class Runner:
         }
 
     def _identity(self) -> dict[str, Any]:
-        """Return what must be the same when a run goes on, in the words of its options."""
+        """Return what must be the same when a run goes on; `_WORDS` has what messages call it."""
         selection = self.source.selection
         return {
-            "the source": self.source.identity,
-            "--clusters": self.model.n_clusters,
-            "the columns": list(selection.features),
-            "--id-column": selection.id_column,
-            "--time-column": selection.time_column,
-            "--every (microseconds)": self.rule.every,
-            "--standardize": self.standardize,
-            "--seed": self.model.seed,
-            **{
-                f"--{name.replace('_', '-')}": getattr(self.outputs, name)
-                for name in ("steps", "assignments", "bad_rows", "centroids")
-            },
+            "source": self.source.identity,
+            "n_clusters": self.model.n_clusters,
+            "columns": list(selection.features),
+            "id_column": selection.id_column,
+            "time_column": selection.time_column,
+            "every": self.rule.every,
+            "standardize": self.standardize,
+            "random_state": self.model.seed,
+            "steps": self.outputs.steps,
+            "assignments": self.outputs.assignments,
+            "bad_rows": self.outputs.bad_rows,
+            "centroids": self.outputs.centroids,
         }
 
     def _resume(self, state: dict[str, Any]) -> None:
@@ -345,7 +361,7 @@ class Runner:
             before = state["identity"].get(what)
             if before != now:
                 raise CheckpointError(
-                    f"--checkpoint {self.folder.path} belongs to a run with {what} "
+                    f"--checkpoint {self.folder.path} belongs to a run with {_WORDS[what]} "
                     f"{_shown(before)}, this one has {_shown(now)}. Use the same, or another "
                     "--checkpoint to begin anew."
                 )

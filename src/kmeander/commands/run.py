@@ -15,6 +15,7 @@ from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.words import count, names, pairs, say
 
 if TYPE_CHECKING:
+    from kmeander.records import Step
     from kmeander.stream_run import RunSummary
 
 
@@ -309,6 +310,17 @@ def run(
 
 def _tell(summary: RunSummary, name: str, *, resumable: bool) -> None:
     """Say on stderr what the run did."""
+    if summary.resumed_at is not None and not (summary.n_batches or summary.n_bad):
+        say(f"{name}: nothing new since batch {summary.resumed_at}.")
+    else:
+        _tell_counts(summary, name)
+    if summary.stopped:
+        _tell_stop(summary, resumable=resumable)
+    if summary.last is not None:
+        _tell_clusters(summary, summary.last)
+
+
+def _tell_counts(summary: RunSummary, name: str) -> None:
     say(
         f"{name}: {count(summary.n_points, 'row')} in {count(summary.n_batches, 'batch')}, "
         f"learnt in {summary.seconds:.2f} s."
@@ -317,21 +329,18 @@ def _tell(summary: RunSummary, name: str, *, resumable: bool) -> None:
         say(f"Bad rows set aside: {summary.n_bad:,}.")
     if summary.n_late:
         say(f"Late rows: {summary.n_late:,}.")
-    if summary.stopped:
-        waiting = f" {count(summary.n_waiting, 'row')} wait for their batch to be complete."
-        say(
-            (
-                "Stopped; the same command goes on from here."
-                if resumable
-                else "Stopped. With --checkpoint a run can go on where it stopped."
-            )
-            + (waiting if summary.n_waiting else "")
-        )
-    last = summary.last
-    if last is None:
-        if summary.resumed_at is not None:
-            say(f"Nothing new since batch {summary.resumed_at}.")
-        return
+
+
+def _tell_stop(summary: RunSummary, *, resumable: bool) -> None:
+    line = "Stopped. With --checkpoint a run can go on where it stopped."
+    if resumable:
+        line = "Stopped; the same command goes on from here."
+    if summary.n_waiting:
+        line += f" {count(summary.n_waiting, 'row')} wait for their batch to be complete."
+    say(line)
+
+
+def _tell_clusters(summary: RunSummary, last: Step) -> None:
     if last.surrogate_error is None or last.masses is None:
         say("The stream has not shown enough distinct points yet: nothing was learnt.")
         return
