@@ -199,7 +199,7 @@ def test_a_second_signal_ends_a_run_at_once(readings: Path, tmp_path: Path) -> N
     code = """
         import sys, time
         from kmeander import cli, stream_run
-        stream_run.Runner._learn = lambda self, cut: (print("learning", flush=True), time.sleep(600))
+        stream_run.Runner._learn = lambda *_: (print("learning", flush=True), time.sleep(600))
         cli.main()
         """
     command = [sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())]
