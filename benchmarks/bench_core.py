@@ -84,7 +84,8 @@ def compare_with_scikit_learn(n: int, k: int, d: int) -> dict[str, Any]:
         theirs.append(seconds)
         seconds, fit = timed(fit_window, window, start, limits)
         ours.append(seconds)
-        labels = np.concatenate([batch.labels for batch in fit.window.batches])
+        assert fit.window.partition is not None
+        labels = fit.window.partition.labels
         if fit.reseeded:
             reseeded.append(fit.error * window.mass / peer.inertia_)
         else:
@@ -135,9 +136,10 @@ def import_cost() -> dict[str, float]:
 def model_bytes(model: FSKM) -> int:
     """Bytes of all arrays a model holds between two batches."""
     seen: dict[int, int] = {}
-    for batch in model.window.batches:
-        parts = (batch, batch.bounds, batch.totals)
-        for held in (array for part in parts if part is not None for array in vars(part).values()):
+    partition = model.window.partition
+    assert partition is not None
+    for part in (*model.window.batches, partition, partition.bounds, partition.totals):
+        for held in () if part is None else vars(part).values():
             if isinstance(held, np.ndarray):
                 seen[id(held)] = held.nbytes
     step = model.last_step

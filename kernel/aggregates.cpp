@@ -123,10 +123,10 @@ void Aggregates::scatter(std::size_t b) {
     std::fill(stale.begin(), stale.end(), static_cast<std::uint8_t>(kExact));
 }
 
-void Aggregates::errors(const double *centroids, double *errors) const {
-    for (std::size_t b = 0; b < batches_.size(); ++b) {
-        const Batch &batch = batches_[b];
-        errors[b] = 0.0;
+Errors Aggregates::errors(const double *centroids) const {
+    Errors errors = {0.0, 0.0};
+    for (const Batch &batch : batches_) {
+        errors.newest = 0.0;
         for (std::size_t c = 0; c < k_; ++c) {
             if (batch.masses[c] <= 0.0) continue;
             // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing
@@ -137,9 +137,11 @@ void Aggregates::errors(const double *centroids, double *errors) const {
                     batch.sums[c * d_ + j] / batch.masses[c] - centroids[c * d_ + j];
                 squared += difference * difference;
             }
-            errors[b] += batch.scatter[c] + batch.masses[c] * squared;
+            errors.newest += batch.scatter[c] + batch.masses[c] * squared;
         }
+        errors.window += batch.decay * errors.newest;
     }
+    return errors;
 }
 
 const std::vector<double> &Aggregates::masses() {

@@ -28,8 +28,8 @@ public:
     // Add up anew every cluster that was touched, and its scatter.
     void settle();
 
-    // Weighted sums of squared distances to the own centroid, without decay, per batch; after settle.
-    void errors(const double *centroids, double *errors) const;
+    // Weighted sums of squared distances to the own centroid; after settle.
+    Errors errors(const double *centroids) const;
 
     // Decayed mass per cluster, and decayed mean of one cluster.
     const std::vector<double> &masses();

@@ -29,6 +29,11 @@ struct Batch {
     bool summed;
 };
 
+// Weighted sums of squared distances: decayed over the window, and of the newest batch alone.
+struct Errors {
+    double window, newest;
+};
+
 inline double weight_of(const Batch &batch, std::size_t i) {
     return batch.weights == nullptr ? 1.0 : batch.weights[i];
 }

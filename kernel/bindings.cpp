@@ -33,6 +33,7 @@ using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 template <class T>
 using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 void need(bool fits, const char *what) {
     if (!fits) throw std::invalid_argument(std::string("kernel: ") + what);
@@ -86,48 +87,56 @@ std::tuple<std::size_t, std::int64_t> seed(const Points &points, std::optional<W
     return {seeds.count, seeds.n_distances};
 }
 
-std::tuple<std::int64_t, std::int64_t, bool> lloyd(
+using Report = std::tuple<std::int64_t, std::int64_t, bool, double, double, double, double,
+                          std::vector<std::int32_t>>;
+
+Report lloyd(
     const std::vector<Points> &points, const std::vector<std::optional<Weights>> &weights,
-    const Weights &decay, std::vector<Out1<std::int32_t>> labels, std::vector<Out1<float>> upper,
-    std::vector<Out1<float>> lower, const std::vector<std::optional<Centroids>> &snapshots,
-    std::vector<Out1<double>> masses, std::vector<Out2> sums, std::vector<Out1<double>> scatter,
-    const std::vector<bool> &summed, Out2 centroids, Out1<double> first_errors,
-    Out1<double> last_errors, Out1<std::uint8_t> reseeded, std::size_t max_iter, double shift,
-    std::size_t n_threads) {
+    const Weights &decay, Out1<std::int32_t> labels, Out1<float> upper, Out1<float> lower,
+    std::optional<Centroids> snapshot, std::size_t n_bounded,
+    std::optional<Centroids> newest_snapshot, Out2 masses, Out3 sums, Out2 scatter,
+    std::size_t n_summed, Out2 centroids, Out1<double> cluster_masses, std::size_t max_iter,
+    double shift, std::size_t n_threads) {
     const std::size_t n_batches = points.size();
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(n_batches > 0 && k > 0, "no batches or no centroids");
-    for (const std::size_t length :
-         {weights.size(), labels.size(), upper.size(), lower.size(), snapshots.size(), masses.size(),
-          sums.size(), scatter.size(), summed.size(), decay.shape(0), first_errors.shape(0),
-          last_errors.shape(0)})
+    for (const std::size_t length : {weights.size(), decay.shape(0), masses.shape(0), sums.shape(0),
+                                     scatter.shape(0)})
         need(length == n_batches, "one entry per batch is needed");
-    need(reseeded.shape(0) == k, "reseeded needs one entry per cluster");
+    need(masses.shape(1) == k && scatter.shape(1) == k && sums.shape(1) == k && sums.shape(2) == d,
+         "masses, sums or scatter do not fit the centroids");
+    need(cluster_masses.shape(0) == k, "cluster_masses needs one entry per cluster");
+    for (const auto &known : {snapshot, newest_snapshot})
+        need(!known || (known->shape(0) == k && known->shape(1) == d),
+             "a snapshot does not fit the centroids");
+    need(n_summed <= n_bounded && n_bounded <= n_batches && (snapshot || n_bounded == 0),
+         "more sums than bounds, or more bounds than batches");
     std::vector<kmeander::Batch> batches;
+    std::size_t begin = 0;
     for (std::size_t b = 0; b < n_batches; ++b) {
         const kmeander::Rows rows = rows_of(points[b]);
         need_rows(rows, d);
-        need(labels[b].shape(0) == rows.count && upper[b].shape(0) == rows.count &&
-                 lower[b].shape(0) == rows.count,
-             "labels or bounds and points differ in length");
-        need(masses[b].shape(0) == k && scatter[b].shape(0) == k && sums[b].shape(0) == k &&
-                 sums[b].shape(1) == d,
-             "masses, sums or scatter do not fit the centroids");
-        const auto &snapshot = snapshots[b];
-        need(!snapshot || (snapshot->shape(0) == k && snapshot->shape(1) == d),
-             "a snapshot does not fit the centroids");
+        const std::size_t end = begin + rows.count;
+        need(end <= labels.shape(0), "labels and points differ in length");
+        const bool is_newest = b + 1 == n_batches;
+        const double *known = nullptr;
+        if (b < n_bounded) known = aligned(snapshot->data());
+        else if (is_newest && newest_snapshot) known = aligned(newest_snapshot->data());
         // A label outside the clusters would be followed out of the arrays.
-        need(!(snapshot || summed[b]) || std::all_of(labels[b].data(), labels[b].data() + rows.count,
-                                                     [k](std::int32_t label) {
-                                                         return label >= 0 &&
-                                                                static_cast<std::size_t>(label) < k;
-                                                     }),
-             "bounds or sums without labels");
+        need(known == nullptr || std::all_of(labels.data() + begin, labels.data() + end,
+                                             [k](std::int32_t label) {
+                                                 return label >= 0 &&
+                                                        static_cast<std::size_t>(label) < k;
+                                             }),
+             "bounds without labels");
         batches.push_back({rows, data_or_null(weights[b], rows.count), decay.data()[b],
-                           labels[b].data(), upper[b].data(), lower[b].data(),
-                           snapshot ? aligned(snapshot->data()) : nullptr, masses[b].data(), sums[b].data(),
-                           scatter[b].data(), summed[b]});
+                           labels.data() + begin, upper.data() + begin, lower.data() + begin, known,
+                           masses.data() + b * k, sums.data() + b * k * d, scatter.data() + b * k,
+                           b < n_summed});
+        begin = end;
     }
+    for (const std::size_t length : {labels.shape(0), upper.shape(0), lower.shape(0)})
+        need(length == begin, "labels or bounds and points differ in length");
     const auto interrupted = [] {
         const nb::gil_scoped_acquire acquire;
         return PyErr_CheckSignals() != 0;
@@ -136,8 +145,9 @@ std::tuple<std::int64_t, std::int64_t, bool> lloyd(
         const nb::gil_scoped_release release;
         const kmeander::LloydReport report =
             kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads, interrupted},
-                            first_errors.data(), last_errors.data(), reseeded.data());
-        return {report.n_iter, report.n_distances, report.converged};
+                            cluster_masses.data());
+        return {report.n_iter,       report.n_distances, report.converged,   report.first.window,
+                report.first.newest, report.last.window, report.last.newest, report.reseeded};
     } catch (const kmeander::Interrupted &) {
         throw nb::python_error();  // what the signal's handler raised, KeyboardInterrupt as a rule
     }
@@ -161,10 +171,10 @@ NB_MODULE(_kernel, module) {
     module.def("seed", &seed, "points"_a, "weights"_a.none(), "uniforms"_a, "chosen"_a.noconvert(),
                "n_threads"_a);
     module.def("lloyd", &lloyd, "points"_a, "weights"_a, "decay"_a, "labels"_a.noconvert(),
-               "upper"_a.noconvert(), "lower"_a.noconvert(), "snapshots"_a, "masses"_a.noconvert(),
-               "sums"_a.noconvert(), "scatter"_a.noconvert(), "summed"_a, "centroids"_a.noconvert(),
-               "first_errors"_a.noconvert(), "last_errors"_a.noconvert(), "reseeded"_a.noconvert(),
-               "max_iter"_a, "shift"_a, "n_threads"_a);
+               "upper"_a.noconvert(), "lower"_a.noconvert(), "snapshot"_a.none(), "n_bounded"_a,
+               "newest_snapshot"_a.none(), "masses"_a.noconvert(), "sums"_a.noconvert(),
+               "scatter"_a.noconvert(), "n_summed"_a, "centroids"_a.noconvert(),
+               "cluster_masses"_a.noconvert(), "max_iter"_a, "shift"_a, "n_threads"_a);
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);
     module.def("instruction_set", &instruction_set);
 }

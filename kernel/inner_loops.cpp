@@ -183,16 +183,27 @@ void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const doub
     run(rows, begin, end, point, squared);
 }
 
-std::size_t within(const float *upper, const float *lower, const std::uint8_t *epochs,
-                   const std::int32_t *labels, const float *thresholds, std::size_t k,
-                   std::size_t begin, std::size_t end, std::uint32_t *found) {
-    std::size_t count = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-        const float threshold = thresholds[epochs[i] * k + static_cast<std::size_t>(labels[i])];
-        found[count] = static_cast<std::uint32_t>(i);
-        count += !(lower[i] - upper[i] > threshold);
+std::size_t unsettled(const float *upper, const float *lower, Settled when, std::size_t count,
+                      std::uint32_t *found) {
+    // Bounds that are not numbers settle nothing.
+    const auto unsettled = [&](std::size_t i) {
+        return !((lower[i] - upper[i] > when.margin) | (upper[i] < when.upper));
+    };
+    constexpr std::size_t kTogether = 32;  // without a branch
+    std::size_t n_found = 0;
+    for (std::size_t i = 0; i < count; i += kTogether) {
+        const std::size_t end = i + kTogether < count ? i + kTogether : count;
+        int any = 0;
+        if (end == i + kTogether)
+            for (std::size_t l = 0; l < kTogether; ++l) any |= unsettled(i + l);
+        else
+            any = 1;
+        for (std::size_t one = i; any && one < end; ++one) {
+            found[n_found] = static_cast<std::uint32_t>(one);
+            n_found += unsettled(one);
+        }
     }
-    return count;
+    return n_found;
 }
 
 bool may_be_nearer(const float *apart, const float *moved, std::size_t n_blocks, float reach,
@@ -223,6 +234,6 @@ void add_rows(const Rows &rows, std::size_t first, std::size_t last, const doubl
 
 extern const InstructionSet KMEANDER_SET;
 const InstructionSet KMEANDER_SET = {KMEANDER_SET_NAME, kLanes,     widen,
-                                     nearest,           squared_to, within, may_be_nearer, bound_others, add_rows};
+                                     nearest,           squared_to, unsettled, may_be_nearer, bound_others, add_rows};
 
 }  // namespace kmeander

@@ -21,6 +21,12 @@ struct Rows {
 // The most rows that share one sweep over the centroids.
 constexpr std::size_t kGroupRows = 64;
 
+// When a point of one epoch and cluster surely keeps its cluster: either suffices.
+struct Settled {
+    float margin;  // lower bound - upper bound is above this
+    float upper;   // the upper bound is below this
+};
+
 struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
@@ -41,11 +47,10 @@ struct InstructionSet {
     void (*squared_to)(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
                        double *squared);
 
-    // Rows [begin, end) whose margin does not exceed the threshold of their epoch and label, which
-    // stands in thresholds[epoch * k + label]. Returns their number; `found` takes end - begin.
-    std::size_t (*within)(const float *upper, const float *lower, const std::uint8_t *epochs,
-                          const std::int32_t *labels, const float *thresholds, std::size_t k,
-                          std::size_t begin, std::size_t end, std::uint32_t *found);
+    // Those of `count` points that the limits do not settle. Returns their number; `found` takes
+    // up to `count`.
+    std::size_t (*unsettled)(const float *upper, const float *lower, Settled limits,
+                             std::size_t count, std::uint32_t *found);
 
     // Whether a block of centroids may hold one that is nearer than the own: not so where it is
     // farther from the own centroid than `reach`, or has moved by less than `gap`.

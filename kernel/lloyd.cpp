@@ -28,14 +28,14 @@ public:
           team_(worth_starting(n_threads, operations_per_pass(batches, k))),
           partition_(batches, k, team_),
           aggregates_(batches, k, team_),
-          mean_(d_) {}
+          mean_(d_),
+          reseeded_(k) {}
 
     // Give every point its nearest centroid; true if a label changed.
     bool assign() {
         const bool changed = partition_.assign(centroids_);
-        for (const Partition::Suspect &suspect : partition_.suspects())
-            if (suspect.label != suspect.before)
-                aggregates_.move(suspect.batch, suspect.row, suspect.before, suspect.label);
+        for (const Partition::Move &move : partition_.moves())
+            aggregates_.move(move.batch, move.row, move.from, move.to);
         aggregates_.refresh();
         return changed;
     }
@@ -44,8 +44,8 @@ public:
     void settle() { aggregates_.settle(); }
 
     // Move every centroid to the mean of its points; return the sum of squared shifts.
-    double update(std::uint8_t *reseeded) {
-        reseed_empty(reseeded);
+    double update() {
+        reseed_empty();
         const std::vector<double> &masses = aggregates_.masses();
         double shift = 0.0;
         for (std::size_t c = 0; c < k_; ++c) {
@@ -64,18 +64,22 @@ public:
         return shift;
     }
 
-    void errors(double *errors) const { aggregates_.errors(centroids_, errors); }
+    Errors errors() const { return aggregates_.errors(centroids_); }
 
-    LloydReport finish(std::int64_t n_iter, bool converged) {
+    void finish(LloydReport &report, double *masses) {
         partition_.settle();
-        return {n_iter, n_distances_ + partition_.n_distances(), converged};
+        const std::vector<double> &found = aggregates_.masses();
+        std::copy(found.begin(), found.end(), masses);
+        report.n_distances = n_distances_ + partition_.n_distances();
+        for (std::size_t c = 0; c < k_; ++c)
+            if (reseeded_[c]) report.reseeded.push_back(static_cast<std::int32_t>(c));
     }
 
 private:
     // Each cluster without mass takes the point that costs most where it is. That point's cost
     // becomes zero and the means of the others only improve, so the error falls. Points that are
     // all their cluster has, and equal, are left alone: their centroid goes there anyway.
-    void reseed_empty(std::uint8_t *reseeded) {
+    void reseed_empty() {
         std::vector<double> costs;
         for (;;) {
             const std::vector<double> &masses = aggregates_.masses();
@@ -88,7 +92,7 @@ private:
             if (*dearest <= 0.0) return;
             const std::size_t cluster = static_cast<std::size_t>(found - masses.begin());
             move_point(static_cast<std::size_t>(dearest - costs.begin()), cluster, costs);
-            reseeded[cluster] = 1;
+            reseeded_[cluster] = true;
         }
     }
 
@@ -168,39 +172,38 @@ private:
     Partition partition_;
     Aggregates aggregates_;
     std::vector<double> mean_;
+    std::vector<bool> reseeded_;
     std::int64_t n_distances_ = 0;
 };
 
 }  // namespace
 
 LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
-                  const LloydLimits &limits, double *first_errors, double *last_errors,
-                  std::uint8_t *reseeded) {
-    std::fill(reseeded, reseeded + k, std::uint8_t{0});
+                  const LloydLimits &limits, double *masses) {
     Solver solver(batches, k, centroids, limits.n_threads);
+    LloydReport report;
     solver.assign();
     solver.settle();
-    solver.errors(first_errors);
-    std::int64_t n_iter = 1;
-    bool converged = false;
-    for (std::size_t updates = 0; updates < limits.max_iter && !converged; ++updates) {
+    report.first = solver.errors();
+    for (std::size_t updates = 0; updates < limits.max_iter && !report.converged; ++updates) {
         if (limits.interrupted()) throw Interrupted();
-        const double shift = solver.update(reseeded);
+        const double shift = solver.update();
         // Where nothing moves, no pass would change a label.
         bool changed = shift > 0.0 && solver.assign();
-        n_iter += shift > 0.0;
+        report.n_iter += shift > 0.0;
         if (!changed) {
             // The means came from sums that rows have been moved out of and into. Take them from
             // exact ones; should that change a label after all, go on.
             solver.settle();
-            changed = solver.update(reseeded) > 0.0 && solver.assign();
-            n_iter += changed;
+            changed = solver.update() > 0.0 && solver.assign();
+            report.n_iter += changed;
         }
-        converged = !changed || shift <= limits.shift;
+        report.converged = !changed || shift <= limits.shift;
     }
     solver.settle();
-    solver.errors(last_errors);
-    return solver.finish(n_iter, converged);
+    report.last = solver.errors();
+    solver.finish(report, masses);
+    return report;
 }
 
 }  // namespace kmeander

@@ -21,19 +21,18 @@ struct LloydLimits {
 struct Interrupted {};
 
 struct LloydReport {
-    std::int64_t n_iter;       // assignment passes, the last one included
-    std::int64_t n_distances;  // really computed
-    bool converged;
+    std::int64_t n_iter = 1;       // assignment passes, the last one included
+    std::int64_t n_distances = 0;  // really computed
+    bool converged = false;
+    Errors first, last;  // at the given and at the returned centroids
+    // Clusters that lost all their mass and took the costliest point instead, ascending.
+    std::vector<std::int32_t> reseeded;
 };
 
 // Iterate until no label changes. At return `labels` are those of the nearest of the returned
 // `centroids` (k, d), bounds are those at them, and masses, sums and scatter those of `labels`.
-//
-// `first_errors` and `last_errors` (one per batch) receive the weighted sums of squared distances,
-// without decay, at the given and at the returned centroids. `reseeded` (k,) marks clusters that
-// lost all their mass and took the point with the largest weighted squared distance instead.
+// `masses` (k,) receives the decayed mass of each cluster.
 LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
-                  const LloydLimits &limits, double *first_errors, double *last_errors,
-                  std::uint8_t *reseeded);
+                  const LloydLimits &limits, double *masses);
 
 }  // namespace kmeander

@@ -3,26 +3,31 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <tuple>
 
 namespace kmeander {
 namespace {
 
-// Distances are right to about d * 1e-16, the cast to float to 6e-8: both far below this.
-constexpr double kOutward = 1e-6;
-constexpr double kTiny = std::numeric_limits<float>::min();
-constexpr double kHuge = std::numeric_limits<float>::max();
+// Distances are right to about d * 1e-16, the cast to float and the operations on it to 6e-8: all
+// far below this.
+constexpr float kUp = 1.0F + 1e-6F, kDown = 1.0F - 1e-6F;
+constexpr float kTiny = std::numeric_limits<float>::min();
+constexpr float kHuge = std::numeric_limits<float>::max();
 
-// An infinite upper bound is true, and makes the point a suspect.
-inline float rounded_up(double value) { return static_cast<float>(value * (1.0 + kOutward) + kTiny); }
+// The upper bound of a member that has left its group: no limit catches it again.
+constexpr float kGone = -std::numeric_limits<float>::infinity();
 
-inline float rounded_down(double value) {
-    return static_cast<float>(std::min(value, kHuge) * (1.0 - kOutward) - kTiny);
-}
+// An infinite upper bound is true, and settles nothing.
+inline float rounded_up(float value) { return value * kUp + kTiny; }
+inline float rounded_down(float value) { return std::min(value, kHuge) * kDown - kTiny; }
+inline float above(double squared) { return rounded_up(static_cast<float>(std::sqrt(squared))); }
+inline float below(double squared) { return rounded_down(static_cast<float>(std::sqrt(squared))); }
 
-double distance_between(const double *one, const double *other, std::size_t d) {
+double squared_between(const double *one, const double *other, std::size_t d) {
     double squared = 0.0;
     for (std::size_t j = 0; j < d; ++j) squared += (one[j] - other[j]) * (one[j] - other[j]);
-    return std::sqrt(squared);
+    return squared;
 }
 
 // Rows are looked at here and there: ask for them some steps before they are needed.
@@ -38,6 +43,12 @@ inline void prefetch(const Rows &rows, std::size_t i) {
 // Epochs kept apart; each costs k * d operations a pass.
 constexpr std::size_t kMaxEpochs = 32;
 
+// With so few blocks a point is sooner measured against all than thought about.
+constexpr std::size_t kFewBlocks = 3;
+
+// Members swept by one task, at most.
+constexpr std::size_t kSweptTogether = 4096;
+
 }  // namespace
 
 Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
@@ -48,75 +59,113 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       team_(team),
       packed_(k, d_),
       n_blocks_(packed_.n_blocks()),
-      scratch_(team.size(), d_) {
-    std::vector<const double *> seen;
+      scratch_(team.size(), d_),
+      chosen_(team.size() * n_blocks_),
+      groups_(k),
+      next_(k) {
+    std::vector<const double *> snapshots;
+    std::vector<std::vector<std::size_t>> bounded;  // the batches of each
     for (std::size_t b = 0; b < batches.size(); ++b) {
-        const Batch &batch = batches[b];
-        fresh_.push_back(batch.snapshot == nullptr);
-        std::size_t epoch = 0;
-        if (batch.snapshot != nullptr) {
-            epoch = std::find(seen.begin(), seen.end(), batch.snapshot) - seen.begin();
-            if (epoch == seen.size()) {
-                seen.push_back(batch.snapshot);
-                snapshots_.emplace_back(batch.snapshot, batch.snapshot + k * d_);
-            }
+        const double *snapshot = batches[b].snapshot;
+        fresh_.push_back(snapshot == nullptr);
+        if (snapshot == nullptr) continue;
+        const auto found = std::find(snapshots.begin(), snapshots.end(), snapshot);
+        const std::size_t epoch = static_cast<std::size_t>(found - snapshots.begin());
+        if (found == snapshots.end()) {
+            snapshots.push_back(snapshot);
+            snapshots_.emplace_back(snapshot, snapshot + k * d_);
+            bounded.emplace_back();
         }
-        epochs_.emplace_back(batch.rows.count, static_cast<std::uint8_t>(epoch));
-        for (std::size_t i = 0; i < batch.rows.count; i += kChunkRows) {
-            const std::size_t end = std::min(i + kChunkRows, batch.rows.count);
-            chunks_.push_back({static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i),
-                               static_cast<std::uint32_t>(end), {}, 0});
-        }
+        bounded[epoch].push_back(b);
     }
+    for (std::size_t epoch = 0; epoch < bounded.size(); ++epoch) group_points(bounded[epoch], epoch);
 }
 
 bool Partition::assign(const double *centroids) {
     packed_.pack(centroids);
     open_epoch(centroids);
     measure_apart(centroids);
-    team_.run(chunks_.size(), [&](std::size_t item, std::size_t worker) {
-        Chunk &chunk = chunks_[item];
-        chunk.suspects.clear();
-        chunk.n_distances = 0;
-        if (fresh_[chunk.batch]) {
-            measure_all(chunk, worker);
-        } else {
-            find_suspects(chunk, centroids);
-        }
-    });
-    group_suspects();
-    team_.run(groups_.size(), [&](std::size_t item, std::size_t worker) {
-        measure_group(groups_[item], worker);
-    });
-
-    bool changed = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
-    std::fill(fresh_.begin(), fresh_.end(), false);
-    for (const Chunk &chunk : chunks_) n_distances_ += chunk.n_distances;
-    for (const Group &group : groups_) n_distances_ += group.n_distances;
-    for (const Suspect &suspect : suspects_) changed = changed || suspect.label != suspect.before;
-    return changed;
+    find_limits();
+    sweep_groups(centroids);
+    const bool any_fresh = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
+    if (any_fresh) measure_new_batches();
+    return any_fresh || !moves_.empty();
 }
 
 void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
     batches_[batch].labels[row] = label;
-    batches_[batch].upper[row] = std::numeric_limits<float>::infinity();
-    batches_[batch].lower[row] = 0.0F;
+    std::size_t at = 0;
+    while (members_[at].batch != batch || members_[at].row != row || upper_[at] == kGone) ++at;
+    upper_[at] = kGone;
+    groups_[static_cast<std::size_t>(label)].push_back(
+        {static_cast<std::uint32_t>(now_), members_.size(), members_.size() + 1});
+    members_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(row)});
+    upper_.push_back(std::numeric_limits<float>::infinity());
+    lower_.push_back(0.0F);
 }
 
 void Partition::settle() {
-    team_.run(chunks_.size(), [&](std::size_t item, std::size_t) {
-        const Chunk &chunk = chunks_[item];
-        Batch &batch = batches_[chunk.batch];
-        std::vector<std::uint8_t> &epochs = epochs_[chunk.batch];
-        for (std::size_t i = chunk.begin; i < chunk.end; ++i) {
-            if (epochs[i] == now_) continue;
-            const std::size_t at = epochs[i] * k_ + static_cast<std::size_t>(batch.labels[i]);
-            const float most = thresholds_[at] - own_moved_[at];
-            batch.upper[i] = rounded_up(batch.upper[i] + own_moved_[at]);
-            batch.lower[i] = rounded_down(batch.lower[i] - most);
-            epochs[i] = static_cast<std::uint8_t>(now_);
+    team_.run(k_, [&](std::size_t c, std::size_t) {
+        for (const Group &group : groups_[c]) {
+            const float own = own_moved_[group.epoch * k_ + c];
+            const float others = others_moved_[group.epoch * k_ + c];
+            for (std::size_t at = group.begin; at < group.end; ++at) {
+                if (upper_[at] == kGone) continue;
+                Batch &batch = batches_[members_[at].batch];
+                batch.upper[members_[at].row] = rounded_up(upper_[at] + own);
+                batch.lower[members_[at].row] = rounded_down(lower_[at] - others);
+            }
         }
     });
+}
+
+// Make groups of `epoch` with so many members of each cluster; `next_` is where they begin.
+void Partition::open_groups(const std::vector<std::size_t> &counts, std::size_t epoch) {
+    std::size_t end = members_.size();
+    for (std::size_t c = 0; c < k_; ++c) {
+        next_[c] = end;
+        end += counts[c];
+        if (counts[c] > 0)
+            groups_[c].push_back({static_cast<std::uint32_t>(epoch), next_[c], end});
+    }
+    members_.resize(end);
+    upper_.resize(end);
+    lower_.resize(end);
+}
+
+// Group all points of `batches`, whose bounds are those of `epoch`.
+void Partition::group_points(const std::vector<std::size_t> &batches, std::size_t epoch) {
+    std::vector<std::size_t> counts(k_);
+    for (const std::size_t b : batches)
+        for (std::size_t i = 0; i < batches_[b].rows.count; ++i)
+            ++counts[static_cast<std::size_t>(batches_[b].labels[i])];
+    open_groups(counts, epoch);
+    for (const std::size_t b : batches) {
+        const Batch &batch = batches_[b];
+        for (std::size_t i = 0; i < batch.rows.count; ++i) {
+            const std::size_t at = next_[static_cast<std::size_t>(batch.labels[i])]++;
+            members_[at] = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i)};
+            upper_[at] = batch.upper[i];
+            lower_[at] = batch.lower[i];
+        }
+    }
+}
+
+// Group what the sweeps have measured.
+void Partition::group_measured(std::size_t n_sweeps) {
+    std::vector<std::size_t> counts(k_);
+    for (std::size_t s = 0; s < n_sweeps; ++s)
+        for (const Bounded &point : sweeps_[s].measured)
+            ++counts[static_cast<std::size_t>(point.label)];
+    open_groups(counts, now_);
+    for (std::size_t s = 0; s < n_sweeps; ++s) {
+        for (const Bounded &point : sweeps_[s].measured) {
+            const std::size_t at = next_[static_cast<std::size_t>(point.label)]++;
+            members_[at] = point.member;
+            upper_[at] = point.upper;
+            lower_[at] = point.lower;
+        }
+    }
 }
 
 // Begin the epoch of `centroids` and find how far they have moved since every other one.
@@ -124,22 +173,25 @@ void Partition::open_epoch(const double *centroids) {
     if (snapshots_.size() == kMaxEpochs) {
         settle();
         snapshots_ = {std::move(snapshots_[now_])};
-        for (std::vector<std::uint8_t> &epochs : epochs_)
-            std::fill(epochs.begin(), epochs.end(), std::uint8_t{0});
+        for (std::vector<Group> &groups : groups_) groups.clear();
+        members_.clear();
+        std::vector<std::size_t> all(batches_.size());
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        group_points(all, 0);
     }
     now_ = snapshots_.size();
     snapshots_.emplace_back(centroids, centroids + k_ * d_);
     own_moved_.resize(snapshots_.size() * k_);
-    thresholds_.resize(snapshots_.size() * k_);
+    others_moved_.resize(snapshots_.size() * k_);
+    settled_.resize(snapshots_.size() * k_);
     moved_.resize(snapshots_.size() * k_ * n_blocks_);
+    std::vector<float> block_most(n_blocks_);
     for (std::size_t epoch = 0; epoch < snapshots_.size(); ++epoch) {
         float *own = own_moved_.data() + epoch * k_;
+        std::fill(block_most.begin(), block_most.end(), 0.0F);
         for (std::size_t c = 0; c < k_; ++c) {
             const double *then = snapshots_[epoch].data() + c * d_;
-            own[c] = rounded_up(distance_between(centroids + c * d_, then, d_));
-        }
-        std::vector<float> block_most(n_blocks_, 0.0F);
-        for (std::size_t c = 0; c < k_; ++c) {
+            own[c] = above(squared_between(centroids + c * d_, then, d_));
             float &most = block_most[packed_.block_of(c)];
             most = std::max(most, own[c]);
         }
@@ -150,8 +202,7 @@ void Partition::open_epoch(const double *centroids) {
             moved[home] = 0.0F;
             for (std::size_t other = first; other < first + packed_.size_of(home); ++other)
                 if (other != c) moved[home] = std::max(moved[home], own[other]);
-            const float most = *std::max_element(moved, moved + n_blocks_);
-            thresholds_[epoch * k_ + c] = rounded_up(own[c] + most);
+            others_moved_[epoch * k_ + c] = *std::max_element(moved, moved + n_blocks_);
         }
     }
 }
@@ -163,7 +214,7 @@ void Partition::measure_apart(const double *centroids) {
     for (std::size_t a = 1; a < k_; ++a) {
         set_.squared_to(rows, 0, a, centroids + a * d_, squared.data());
         for (std::size_t c = 0; c < a; ++c) {
-            const float distance = rounded_down(std::sqrt(squared[c]));
+            const float distance = below(squared[c]);
             float &from_a = apart_[a * n_blocks_ + packed_.block_of(c)];
             float &from_c = apart_[c * n_blocks_ + packed_.block_of(a)];
             from_a = std::min(from_a, distance);
@@ -173,132 +224,191 @@ void Partition::measure_apart(const double *centroids) {
     n_distances_ += static_cast<std::int64_t>(k_ * (k_ - 1) / 2);
 }
 
-void Partition::measure_all(Chunk &chunk, std::size_t worker) {
-    Batch &batch = batches_[chunk.batch];
-    for (std::size_t begin = chunk.begin; begin < chunk.end; begin += kGroupRows) {
-        const std::size_t end = std::min<std::size_t>(begin + kGroupRows, chunk.end);
-        double squared[kGroupRows], second[kGroupRows];
-        set_.nearest(group_of(batch.rows, begin, end, scratch_.of(worker)), end - begin, d_,
-                     packed_.blocks(), packed_.all(), packed_.n_blocks(), batch.labels + begin,
-                     squared, second);
-        for (std::size_t i = begin; i < end; ++i) {
-            batch.upper[i] = rounded_up(std::sqrt(squared[i - begin]));
-            batch.lower[i] = rounded_down(std::sqrt(second[i - begin]));
-            epochs_[chunk.batch][i] = static_cast<std::uint8_t>(now_);
-        }
-    }
-    chunk.n_distances = static_cast<std::int64_t>((chunk.end - chunk.begin) * k_);
-}
-
-void Partition::find_suspects(Chunk &chunk, const double *centroids) {
-    Batch &batch = batches_[chunk.batch];
-    std::uint8_t *epochs = epochs_[chunk.batch].data();
-    std::uint32_t found[kChunkRows];
-    const std::size_t n_found = set_.within(batch.upper, batch.lower, epochs, batch.labels,
-                                            thresholds_.data(), k_, chunk.begin, chunk.end, found);
-    for (std::size_t f = 0; f < n_found; ++f) {
-        const std::uint32_t i = found[f];
-        if (f + kAhead < n_found) prefetch(batch.rows, found[f + kAhead]);
-        const std::int32_t label = batch.labels[i];
-        const std::size_t epoch = epochs[i];
-        const float *apart = apart_of(label), *moved = moved_of(epoch, label);
-        const float lower = batch.lower[i];
-        const float reached =
-            rounded_up(batch.upper[i] + own_moved_[epoch * k_ + static_cast<std::size_t>(label)]);
-        if (!set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0 * reached),
-                                rounded_down(lower - reached)))
-            continue;
-        double squared;
-        set_.squared_to(batch.rows, i, i + 1, centroids + label * d_, &squared);
-        ++chunk.n_distances;
-        const float upper = rounded_up(std::sqrt(squared));
-        batch.upper[i] = upper;
-        epochs[i] = static_cast<std::uint8_t>(now_);
-        if (set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0 * upper),
-                               rounded_down(lower - upper))) {
-            chunk.suspects.push_back({chunk.batch, i, label, label,
-                                      static_cast<std::uint32_t>(epoch), upper, lower});
-        } else {
-            batch.lower[i] =
-                rounded_down(set_.bound_others(apart, moved, n_blocks_, lower, upper));
+// From the moves and the distances between centroids: when a point is settled at a glance.
+void Partition::find_limits() {
+    for (std::size_t c = 0; c < k_; ++c) {
+        const float *apart = apart_.data() + c * n_blocks_;
+        const float nearest_other = *std::min_element(apart, apart + n_blocks_);
+        for (std::size_t at = c; at < settled_.size(); at += k_) {
+            settled_[at].margin = rounded_up(own_moved_[at] + others_moved_[at]);
+            settled_[at].upper = rounded_down(0.5F * nearest_other - own_moved_[at]);
         }
     }
 }
 
-// Put the suspects of all chunks together, those of one cluster beside each other where that
-// lets centroids be left out, and cut them into groups.
-void Partition::group_suspects() {
-    suspects_.clear();
-    groups_.clear();
-    for (const Chunk &chunk : chunks_)
-        suspects_.insert(suspects_.end(), chunk.suspects.begin(), chunk.suspects.end());
-    const bool by_cluster = leaves_blocks_out();
-    if (by_cluster) {
-        std::stable_sort(suspects_.begin(), suspects_.end(), [](const Suspect &a, const Suspect &b) {
-            return a.before < b.before;
-        });
+// Share the groups out among sweeps, each of one cluster; return their number.
+std::size_t Partition::plan_sweeps() {
+    parts_.clear();
+    std::size_t n_sweeps = 0;
+    for (std::size_t c = 0; c < k_; ++c) {
+        std::size_t room = 0;
+        for (const Group &group : groups_[c]) {
+            for (std::size_t begin = group.begin; begin < group.end;) {
+                if (room == 0) {
+                    if (n_sweeps == sweeps_.size()) sweeps_.emplace_back();
+                    Sweep &sweep = sweeps_[n_sweeps++];
+                    sweep.label = static_cast<std::int32_t>(c);
+                    sweep.first_part = sweep.last_part = parts_.size();
+                    sweep.measured.clear();
+                    sweep.moves.clear();
+                    sweep.n_distances = 0;
+                    room = kSweptTogether;
+                }
+                const std::size_t end = std::min(group.end, begin + room);
+                parts_.push_back({group.epoch, begin, end});
+                sweeps_[n_sweeps - 1].last_part = parts_.size();
+                room -= end - begin;
+                begin = end;
+            }
+        }
     }
-    for (std::size_t begin = 0; begin < suspects_.size();) {
-        std::size_t end = std::min(begin + kGroupRows, suspects_.size());
-        if (by_cluster)
-            while (suspects_[end - 1].before != suspects_[begin].before) --end;
-        groups_.push_back({begin, end, 0});
-        begin = end;
-    }
+    return n_sweeps;
 }
 
-void Partition::measure_group(Group &group, std::size_t worker) {
-    const std::size_t count = group.end - group.begin;
-    Suspect *suspects = suspects_.data() + group.begin;
+// Find the members that their group's limits do not settle, and look at them closely.
+void Partition::sweep_groups(const double *centroids) {
+    const std::size_t n_sweeps = plan_sweeps();
+    team_.run(n_sweeps, [&](std::size_t s, std::size_t worker) {
+        sweep(sweeps_[s], worker, centroids);
+    });
+    moves_.clear();
+    for (std::size_t s = 0; s < n_sweeps; ++s) {
+        moves_.insert(moves_.end(), sweeps_[s].moves.begin(), sweeps_[s].moves.end());
+        n_distances_ += sweeps_[s].n_distances;
+    }
+    // In the order of the window, so that sums do not depend on how points were grouped.
+    std::sort(moves_.begin(), moves_.end(), [](const Move &one, const Move &other) {
+        return std::tie(one.batch, one.row) < std::tie(other.batch, other.row);
+    });
+    group_measured(n_sweeps);
+}
+
+void Partition::sweep(Sweep &sweep, std::size_t worker, const double *centroids) {
+    std::uint32_t found[kSweptTogether];
+    for (std::size_t p = sweep.first_part; p < sweep.last_part; ++p) {
+        const Group &part = parts_[p];
+        const std::size_t n_found = set_.unsettled(
+            upper_.data() + part.begin, lower_.data() + part.begin,
+            settled_[limit_of(part.epoch, sweep.label)], part.end - part.begin, found);
+        for (std::size_t f = 0; f < n_found; ++f) {
+            if (f + kAhead < n_found) {
+                const Member &later = members_[part.begin + found[f + kAhead]];
+                prefetch(batches_[later.batch].rows, later.row);
+            }
+            if (check(sweep, part, part.begin + found[f], centroids))
+                upper_[part.begin + found[f]] = kGone;
+            if (sweep.suspects.size() == kGroupRows) measure(sweep, worker);
+        }
+    }
+    measure(sweep, worker);
+}
+
+// Look at a member block by block. False if that settles it; otherwise it leaves its group, with
+// new bounds or, where a centroid may be nearer than its own, as a suspect.
+bool Partition::check(Sweep &sweep, const Group &part, std::size_t at, const double *centroids) {
+    const Member member = members_[at];
+    const std::size_t limit = limit_of(part.epoch, sweep.label);
+    const float *apart = apart_of(sweep.label), *moved = moved_.data() + limit * n_blocks_;
+    if (n_blocks_ <= kFewBlocks) {
+        sweep.suspects.push_back({member, moved, upper_[at], lower_[at], 0.0F});
+        return true;
+    }
+    const float reached = rounded_up(upper_[at] + own_moved_[limit]), lower = lower_[at];
+    if (!set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0F * reached),
+                            rounded_down(lower - reached)))
+        return false;
+    double squared;
+    set_.squared_to(batches_[member.batch].rows, member.row, member.row + 1,
+                    centroids + sweep.label * d_, &squared);
+    ++sweep.n_distances;
+    const float upper = above(squared);
+    if (set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0F * upper),
+                           rounded_down(lower - upper)))
+        // A block that could not be nearer, but soon might, is measured, too: as much movement as
+        // there has been since its epoch should not make it a suspect again.
+        sweep.suspects.push_back(
+            {member, moved, upper, lower, rounded_up(upper + settled_[limit].margin)});
+    else
+        sweep.measured.push_back({member, sweep.label, upper,
+                                  rounded_down(set_.bound_others(apart, moved, n_blocks_, lower, upper))});
+    return true;
+}
+
+// Measure the suspects of a sweep against the blocks that one of them needs.
+void Partition::measure(Sweep &sweep, std::size_t worker) {
+    const std::size_t count = sweep.suspects.size();
+    if (count == 0) return;
+    const Suspect *suspects = sweep.suspects.data();
     double *points = scratch_.of(worker);
-    for (std::size_t s = 0; s < count; ++s) {
-        if (s + kAhead < count) {
-            const Suspect &later = suspects[s + kAhead];
-            prefetch(batches_[later.batch].rows, later.row);
-        }
-        set_.widen(batches_[suspects[s].batch].rows, suspects[s].row, points + s * d_);
-    }
+    for (std::size_t s = 0; s < count; ++s)
+        set_.widen(batches_[suspects[s].member.batch].rows, suspects[s].member.row, points + s * d_);
 
-    // The blocks that one of these points needs; the others need none of the rest.
-    std::vector<std::uint32_t> chosen;
-    std::size_t n_chosen = 0;
-    float beyond[kGroupRows];
+    const std::uint32_t *chosen = packed_.all();
+    std::size_t n_chosen = n_blocks_, n_measured = k_;
+    float beyond[kGroupRows];  // bounds of the blocks that are left out
     std::fill(beyond, beyond + count, std::numeric_limits<float>::infinity());
-    for (std::uint32_t b = 0; b < n_blocks_; ++b) {
-        bool needed = !leaves_blocks_out() || b == packed_.block_of(suspects[0].before);
-        for (std::size_t s = 0; s < count && !needed; ++s) {
-            const Suspect &one = suspects[s];
-            needed = set_.may_be_nearer(apart_of(one.before) + b, moved_of(one.epoch, one.before) + b,
-                                        1, rounded_up(2.0 * one.upper),
-                                        rounded_down(one.lower - one.upper));
+    if (n_blocks_ > kFewBlocks) {
+        const float *apart = apart_of(sweep.label);
+        const std::size_t home = packed_.block_of(static_cast<std::size_t>(sweep.label));
+        std::uint32_t *some = chosen_.data() + worker * n_blocks_;
+        n_chosen = n_measured = 0;
+        for (std::uint32_t b = 0; b < n_blocks_; ++b) {
+            bool needed = b == home;
+            for (std::size_t s = 0; s < count && !needed; ++s)
+                needed = bound_of(suspects[s], apart[b], b) <= suspects[s].wanted;
+            if (needed) {
+                some[n_chosen++] = b;
+                n_measured += packed_.size_of(b);
+                continue;
+            }
+            for (std::size_t s = 0; s < count; ++s)
+                beyond[s] = std::min(beyond[s], bound_of(suspects[s], apart[b], b));
         }
-        if (needed) {
-            chosen.push_back(b);
-            n_chosen += packed_.size_of(b);
-            continue;
-        }
-        for (std::size_t s = 0; s < count; ++s) {
-            const Suspect &one = suspects[s];
-            beyond[s] = std::min(
-                beyond[s], set_.bound_others(apart_of(one.before) + b,
-                                             moved_of(one.epoch, one.before) + b, 1, one.lower,
-                                             one.upper));
-        }
+        chosen = some;
     }
-
     std::int32_t labels[kGroupRows];
     double squared[kGroupRows], second[kGroupRows];
-    set_.nearest(points, count, d_, packed_.blocks(), chosen.data(), chosen.size(), labels, squared,
-                 second);
+    set_.nearest(points, count, d_, packed_.blocks(), chosen, n_chosen, labels, squared, second);
+    sweep.n_distances += static_cast<std::int64_t>(count * n_measured);
     for (std::size_t s = 0; s < count; ++s) {
-        Batch &batch = batches_[suspects[s].batch];
-        const std::size_t i = suspects[s].row;
-        suspects[s].label = labels[s];
-        batch.labels[i] = labels[s];
-        batch.upper[i] = rounded_up(std::sqrt(squared[s]));
-        batch.lower[i] = rounded_down(std::min<double>(std::sqrt(second[s]), beyond[s]));
+        const Member &member = suspects[s].member;
+        sweep.measured.push_back({member, labels[s], above(squared[s]),
+                                  std::min(below(second[s]), rounded_down(beyond[s]))});
+        if (labels[s] == sweep.label) continue;
+        sweep.moves.push_back({member.batch, member.row, sweep.label, labels[s]});
+        batches_[member.batch].labels[member.row] = labels[s];
     }
-    group.n_distances = static_cast<std::int64_t>(count * n_chosen);
+    sweep.suspects.clear();
+}
+
+void Partition::measure_new_batches() {
+    struct Rows64 {
+        std::size_t batch, begin, end;
+    };
+    std::vector<Rows64> parts;
+    std::vector<std::size_t> new_batches;
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+        if (!fresh_[b]) continue;
+        new_batches.push_back(b);
+        fresh_[b] = false;
+        const std::size_t count = batches_[b].rows.count;
+        n_distances_ += static_cast<std::int64_t>(count * k_);
+        for (std::size_t i = 0; i < count; i += kGroupRows)
+            parts.push_back({b, i, std::min(i + kGroupRows, count)});
+    }
+    team_.run(parts.size(), [&](std::size_t index, std::size_t worker) {
+        const Rows64 &part = parts[index];
+        Batch &batch = batches_[part.batch];
+        double squared[kGroupRows], second[kGroupRows];
+        set_.nearest(group_of(batch.rows, part.begin, part.end, scratch_.of(worker)),
+                     part.end - part.begin, d_, packed_.blocks(), packed_.all(), n_blocks_,
+                     batch.labels + part.begin, squared, second);
+        for (std::size_t i = part.begin; i < part.end; ++i) {
+            batch.upper[i] = above(squared[i - part.begin]);
+            batch.lower[i] = below(second[i - part.begin]);
+        }
+    });
+    group_points(new_batches, now_);
 }
 
 }  // namespace kmeander

@@ -4,11 +4,15 @@
 // the distance to every other one, taken when the centroids were elsewhere (an epoch). Since then
 // centroid c has moved by a known distance p(c), so the point keeps its cluster as long as
 //     u + p(own) < l - max over the others of p,
-// by the triangle inequality (Hamerly 2010; net displacement after Newling and Fleuret 2016).
-// A point that fails this is looked at block by block: a block of centroids cannot hold a nearer
-// one if none of it has moved that far, or if all of it is more than 2 (u + p(own)) away from the
-// own centroid. Only then is the point measured: against the own centroid, which may settle it,
-// and against the blocks that are left. Weights never enter.
+// by the triangle inequality (Hamerly 2010; net displacement after Newling and Fleuret 2016), or
+// as long as u + p(own) is below half the distance from its centroid to the next.
+//
+// Points lie in groups of one cluster and epoch, so that two numbers settle most of a group in a
+// sweep over its bounds. A point that fails is looked at block by block: a block of centroids
+// cannot hold a nearer one if none of it has moved that far, or if all of it is more than
+// 2 (u + p(own)) away from the own centroid. Only then is the point measured: against the own
+// centroid, which may settle it, and against the blocks that are left. With its new bounds it goes
+// to the group of its cluster and the present epoch. Weights never enter.
 //
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
 // over only where it is strictly separated. So the labels are those of a full pass.
@@ -26,12 +30,9 @@ namespace kmeander {
 
 class Partition {
 public:
-    // A point that may have a nearer centroid, and what became of it.
-    struct Suspect {
+    struct Move {  // of a point from cluster to cluster
         std::uint32_t batch, row;
-        std::int32_t before, label;
-        std::uint32_t epoch;  // of `lower`
-        float upper, lower;   // the distance to its centroid before, and a bound of the others
+        std::int32_t from, to;
     };
 
     Partition(std::vector<Batch> &batches, std::size_t k, Team &team);
@@ -39,41 +40,69 @@ public:
     // Give every point its nearest of `centroids`; true if a label changed.
     bool assign(const double *centroids);
 
-    // The points measured against several centroids in the last call, except in new batches.
-    const std::vector<Suspect> &suspects() const { return suspects_; }
+    // What the last call changed, except in new batches.
+    const std::vector<Move> &moves() const { return moves_; }
 
     // Put a point into another cluster; it is measured at the next call.
     void put(std::size_t batch, std::size_t row, std::int32_t label);
 
-    // Make all bounds those at the centroids of the last call.
+    // Write all bounds to the batches, as those at the centroids of the last call.
     void settle();
 
     std::int64_t n_distances() const { return n_distances_; }
 
 private:
-    struct Chunk {
-        std::uint32_t batch, begin, end;
-        std::vector<Suspect> suspects;
-        std::int64_t n_distances;
+    struct Member {  // of a group
+        std::uint32_t batch, row;
     };
-    struct Group {  // suspects that are measured together
+    struct Group {  // members_[begin, end), of one cluster and epoch, or a part of it
+        std::uint32_t epoch;
         std::size_t begin, end;
-        std::int64_t n_distances;
+    };
+    struct Bounded {  // a point with bounds at the present centroids
+        Member member;
+        std::int32_t label;
+        float upper, lower;
+    };
+    struct Suspect {  // a point that may have a nearer centroid
+        Member member;
+        const float *moved;  // since its epoch, per block
+        float upper, lower;  // the distance to its centroid, and a bound of the others then
+        float wanted;        // blocks that are not known to be beyond this are measured
+    };
+    struct Sweep {  // over some members of one cluster: what one task does, and finds
+        std::int32_t label;
+        std::size_t first_part, last_part;
+        std::vector<Suspect> suspects;
+        std::vector<Bounded> measured;
+        std::vector<Move> moves;
+        std::int64_t n_distances = 0;
     };
 
     void open_epoch(const double *centroids);
     void measure_apart(const double *centroids);
-    const float *moved_of(std::size_t epoch, std::int32_t cluster) const {
-        return moved_.data() + (epoch * k_ + static_cast<std::size_t>(cluster)) * n_blocks_;
+    void find_limits();
+    std::size_t plan_sweeps();
+    void sweep_groups(const double *centroids);
+    void sweep(Sweep &sweep, std::size_t worker, const double *centroids);
+    bool check(Sweep &sweep, const Group &part, std::size_t at, const double *centroids);
+    void measure(Sweep &sweep, std::size_t worker);
+    void measure_new_batches();
+    void group_points(const std::vector<std::size_t> &batches, std::size_t epoch);
+    void group_measured(std::size_t n_sweeps);
+    void open_groups(const std::vector<std::size_t> &counts, std::size_t epoch);
+
+    static float bound_of(const Suspect &suspect, float apart, std::size_t block) {
+        const float by_movement = suspect.lower - suspect.moved[block];
+        const float by_place = apart - suspect.upper;
+        return by_movement > by_place ? by_movement : by_place;
     }
-    const float *apart_of(std::int32_t cluster) const {
-        return apart_.data() + static_cast<std::size_t>(cluster) * n_blocks_;
+    std::size_t limit_of(std::size_t epoch, std::int32_t label) const {
+        return epoch * k_ + static_cast<std::size_t>(label);
     }
-    void measure_all(Chunk &chunk, std::size_t worker);
-    void find_suspects(Chunk &chunk, const double *centroids);
-    void group_suspects();
-    void measure_group(Group &group, std::size_t worker);
-    bool leaves_blocks_out() const { return n_blocks_ > 3; }
+    const float *apart_of(std::int32_t label) const {
+        return apart_.data() + static_cast<std::size_t>(label) * n_blocks_;
+    }
 
     std::vector<Batch> &batches_;
     const std::size_t k_, d_;
@@ -82,19 +111,25 @@ private:
     PackedCentroids packed_;
     const std::size_t n_blocks_;
     Scratch scratch_;
-    std::vector<Chunk> chunks_;
-    std::vector<bool> fresh_;                        // per batch: no bounds yet
-    std::vector<std::vector<std::uint8_t>> epochs_;  // per batch and row
-    std::vector<std::vector<double>> snapshots_;     // per epoch: the centroids then
-    // Per epoch and cluster: how far its centroid has moved since, and the sum of that and the
-    // farthest move of any other.
-    std::vector<float> own_moved_, thresholds_;
+    std::vector<std::uint32_t> chosen_;  // per worker: blocks to be measured
+    std::vector<bool> fresh_;            // per batch: no bounds yet
+
+    std::vector<std::vector<Group>> groups_;  // per cluster
+    std::vector<Member> members_;
+    std::vector<float> upper_, lower_;  // bounds of the members
+    std::vector<std::size_t> next_;     // per cluster: where its next member goes
+    std::vector<Group> parts_;
+    std::vector<Sweep> sweeps_;
+    std::vector<Move> moves_;
+
+    std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then
+    // Per epoch and cluster: how far its centroid has moved since, and the farthest of the others.
+    std::vector<float> own_moved_, others_moved_;
+    std::vector<Settled> settled_;
     // Per epoch, cluster and block: the farthest move of another centroid in the block.
     std::vector<float> moved_;
     // Per cluster and block: the least distance to another centroid in the block.
     std::vector<float> apart_;
-    std::vector<Suspect> suspects_;
-    std::vector<Group> groups_;
     std::size_t now_ = 0;  // the epoch of the present centroids
     std::int64_t n_distances_ = 0;
 };

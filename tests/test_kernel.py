@@ -21,7 +21,7 @@ import kmeander
 from kmeander import _kernel, weighted_lloyd
 from kmeander.arrays import Points
 from kmeander.lloyd import nearest
-from kmeander.window import Remembered
+from kmeander.window import Window
 from tests import naive
 from tests.strategies import problems
 
@@ -181,19 +181,26 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="kernel: weights and points differ in length"):
         _kernel.seed(points, short, np.zeros(2), np.zeros(2, np.int64), 1)
     labels, bounds = np.zeros(4, np.int32), np.zeros(4, np.float32)
-    batch: Any = ([points], [None], np.ones(1), [labels], [bounds], [bounds.copy()])
-    totals: Any = ([np.zeros(2)], [np.zeros((2, 2))], [np.zeros(2)])
-    errors: Any = (np.zeros(1), np.zeros(1), np.zeros(2, np.uint8), 9, 0.0, 1)
+    batch: Any = ([points], [None], np.ones(1), labels, bounds, bounds.copy())
+    totals: Any = (np.zeros((1, 2)), np.zeros((1, 2, 2)), np.zeros((1, 2)))
     centroids = np.zeros((2, 2))
+    rest: Any = (np.zeros(2), 9, 0.0, 1)
     lloyd: Any = _kernel.lloyd
-    lloyd(*batch, [None], *totals, [False], centroids, *errors)
+    lloyd(*batch, None, 0, None, *totals, 0, centroids, *rest)
     with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
-        lloyd(*batch, [np.zeros((3, 2))], *totals, [False], centroids, *errors)
+        lloyd(*batch, np.zeros((3, 2)), 1, None, *totals, 0, centroids, *rest)
     with pytest.raises(ValueError, match="kernel: one entry per batch is needed"):
-        lloyd(*batch, [None, None], *totals, [False], centroids, *errors)
+        lloyd([points], [], *batch[2:], None, 0, None, *totals, 0, centroids, *rest)
+    with pytest.raises(ValueError, match="kernel: more sums than bounds"):
+        lloyd(*batch, None, 1, None, *totals, 1, centroids, *rest)
+    with pytest.raises(ValueError, match="kernel: labels or bounds and points differ in length"):
+        lloyd(
+            *batch[:4], np.zeros(5, np.float32), bounds, None, 0, None, *totals, 0, centroids, *rest
+        )
     labels[2] = 5
-    with pytest.raises(ValueError, match="kernel: bounds or sums without labels"):
-        lloyd(*batch, [centroids], *totals, [False], centroids.copy(), *errors)
+    for known in ((centroids, 1, None), (None, 0, centroids)):
+        with pytest.raises(ValueError, match="kernel: bounds without labels"):
+            lloyd(*batch, *known, *totals, 0, centroids.copy(), *rest)
 
 
 def test_arrays_that_are_not_aligned_are_copied_or_refused() -> None:
@@ -242,26 +249,26 @@ def test_carried_bounds_change_no_label_along_a_stream(
         forgetful = kmeander.FSKM.from_state(without_bounds(model.state()))
         step, plain = model.step(batch), forgetful.step(batch)
         assert step.to_dict() == {**plain.to_dict(), "n_distances": step.n_distances}
-        for one, other in zip(model.window.batches, forgetful.window.batches, strict=True):
-            assert one.labels.tolist() == other.labels.tolist()
-            assert_bounds_hold(one, step.centroids)
+        assert model.window.partition is not None and forgetful.window.partition is not None
+        labels = model.window.partition.labels
+        assert labels.tolist() == forgetful.window.partition.labels.tolist()
+        assert_bounds_hold(model.window, step.centroids)
 
 
 def without_bounds(state: dict[str, Any]) -> dict[str, Any]:
-    batches = [
-        {**batch, "upper": None, "lower": None, "totals": None}
-        for batch in state["window"]["batches"]
-    ]
-    return {**state, "window": {**state["window"], "batches": batches}}
+    return {**state, "window": {**state["window"], "bounds": None, "totals": None}}
 
 
-def assert_bounds_hold(batch: Remembered, centroids: NDArray[np.float64] | None) -> None:
-    assert batch.bounds is not None and centroids is not None
-    distances = np.sqrt(((batch.points[:, None].astype(np.float64) - centroids) ** 2).sum(axis=2))
+def assert_bounds_hold(window: Window, centroids: NDArray[np.float64] | None) -> None:
+    assert window.partition is not None and window.partition.bounds is not None
+    assert centroids is not None
+    points = np.concatenate([batch.points.astype(np.float64) for batch in window.batches])
+    labels, bounds = window.partition.labels, window.partition.bounds
+    distances = np.sqrt(((points[:, None] - centroids) ** 2).sum(axis=2))
     rows = np.arange(len(distances))
-    assert (batch.bounds.upper >= distances[rows, batch.labels]).all()
-    distances[rows, batch.labels] = np.inf
-    assert (batch.bounds.lower <= distances.min(axis=1)).all()
+    assert (bounds.upper >= distances[rows, labels]).all()
+    distances[rows, labels] = np.inf
+    assert (bounds.lower <= distances.min(axis=1)).all()
 
 
 def test_distances_of_a_fixed_stream_stay_few() -> None:

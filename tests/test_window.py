@@ -108,7 +108,7 @@ def test_max_batches_makes_room_for_the_one_to_come() -> None:
 def test_cluster_masses_are_decayed_counts_by_label() -> None:
     window = window_of(40, 40, rho=0.5)
     fit = fit_window(window, np.array([[0.0, 1.0], [50.0, 51.0]]), Limits())
-    counts = [np.bincount(batch.labels, minlength=2) for batch in fit.window.batches]
+    counts = [np.bincount(labels, minlength=2) for labels in fit.window.labels]
     expected = 0.5 * counts[0] + counts[1]
     assert fit.window.cluster_masses(2).tolist() == expected.tolist()
     assert fit.window.cluster_masses(2).sum() == window.mass
@@ -119,8 +119,9 @@ def test_small_batches_keep_no_sums_and_lose_nothing() -> None:
     centroids = np.array([[0.0, 1.0], [8.0, 9.0]])
     small = fit_window(window_of(7, 7), centroids, Limits())
     large = fit_window(window_of(8, 8), centroids, Limits())
-    assert [batch.totals is None for batch in small.window.batches] == [True, True]
-    assert [batch.totals is None for batch in large.window.batches] == [False, False]
+    assert small.window.partition is not None and large.window.partition is not None
+    assert small.window.partition.totals is None
+    assert large.window.partition.totals is not None
     assert small.window.cluster_masses(2).sum() == 7 * 0.5 + 7
     again = fit_window(small.window, small.centroids, Limits())
     assert again.centroids.tobytes() == small.centroids.tobytes()
@@ -133,15 +134,17 @@ def test_kept_sums_are_those_of_the_labels(rng: np.random.Generator) -> None:
         window = window.aged(1.0, 99, None).joined_by(rng.normal(size=(50, 3)), weights)
         fit = fit_window(window, rng.normal(size=(4, 3)), Limits())
         window = fit.window
-    for batch in window.batches:
-        assert batch.weights is not None and batch.totals is not None
+    assert window.partition is not None and window.partition.totals is not None
+    totals = window.partition.totals
+    for b, (batch, labels) in enumerate(zip(window.batches, window.labels, strict=True)):
+        assert batch.weights is not None
         for k in range(4):
-            mine = batch.labels == k
+            mine = labels == k
             weights, points = batch.weights[mine], batch.points[mine]
-            assert batch.totals.masses[k] == pytest.approx(weights.sum())
+            assert totals.masses[b, k] == pytest.approx(weights.sum())
             expected = (weights[:, None] * points).sum(axis=0)
-            np.testing.assert_allclose(batch.totals.sums[k], expected, atol=1e-12)
+            np.testing.assert_allclose(totals.sums[b, k], expected, atol=1e-12)
             if mine.any():
                 mean = expected / weights.sum()
                 scatter = (weights[:, None] * (points - mean) ** 2).sum()
-                assert batch.totals.scatter[k] == pytest.approx(scatter)
+                assert totals.scatter[b, k] == pytest.approx(scatter)

@@ -25,22 +25,25 @@ def lloyd(
     points: Sequence[Points],  # in      (n, d) per batch, the oldest first
     weights: Sequence[Weights | None],  # in      (n,) per batch
     decay: Weights,  # in      (batches,)
-    labels: Sequence[Labels],  # in/out  (n,) per batch, -1 where not yet known
-    upper: Sequence[NDArray[np.float32]],  # in/out  (n,) per batch: bound of the own distance
-    lower: Sequence[NDArray[np.float32]],  # in/out  (n,) per batch: bound of all other distances
-    snapshots: Sequence[Centroids | None],  # in      (k, d) per batch: where the bounds hold
-    masses: Sequence[Masses],  # in/out  (k,) per batch, without decay
-    sums: Sequence[Centroids],  # in/out  (k, d) per batch, without decay
-    scatter: Sequence[Masses],  # in/out  (k,) per batch, about the batch's own means
-    summed: Sequence[bool],  # in      masses, sums and scatter are already those of labels
+    labels: Labels,  # in/out  (all points,) where bounds are known
+    upper: NDArray[np.float32],  # in/out  (all points,) bound of the own distance
+    lower: NDArray[np.float32],  # in/out  (all points,) bound of all other distances
+    snapshot: Centroids | None,  # in      (k, d) where the bounds of the first batches hold
+    n_bounded: int,  # how many batches those are
+    newest_snapshot: Centroids | None,  # in      (k, d) where the bounds of the newest hold
+    masses: NDArray[np.float64],  # in/out  (batches, k) without decay
+    sums: NDArray[np.float64],  # in/out  (batches, k, d) without decay
+    scatter: NDArray[np.float64],  # in/out  (batches, k) about the batch's own means
+    n_summed: int,  # in so many batches the totals are already those of labels
     centroids: Centroids,  # in/out  (k, d)
-    first_errors: NDArray[np.float64],  # out     (batches,) sums, without decay
-    last_errors: NDArray[np.float64],  # out     (batches,)
-    reseeded: NDArray[np.uint8],  # out     (k,)
+    cluster_masses: Masses,  # out     (k,) decayed
     max_iter: int,
     shift: float,
     n_threads: int,
-) -> tuple[int, int, bool]: ...  # passes, distances computed, converged
+) -> tuple[int, int, bool, float, float, float, float, list[int]]: ...
+
+# passes, distances computed, converged; sums of squared distances at the start, decayed over the
+# window and of the newest batch alone, and the same at the end; clusters seeded anew
 def first_beyond(
     points: Points,  # in   (n, d)
     limit: float,

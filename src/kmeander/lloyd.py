@@ -26,9 +26,10 @@ from kmeander.arrays import (
     checked_centroids,
     checked_points,
     checked_weights,
+    frozen,
 )
 from kmeander.exceptions import InputError
-from kmeander.window import Bounds, Remembered, Totals, Window
+from kmeander.window import Bounds, Partition, Totals, Window
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -96,6 +97,7 @@ class WindowFit:
 
     window: Window
     centroids: Centroids
+    masses: Masses
     initial_error: float
     error: float
     newest_initial_error: float
@@ -110,55 +112,93 @@ class WindowFit:
 def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFit:
     """Run weighted Lloyd from `centroids` on all batches of `window`."""
     n_clusters = len(centroids)
-    batches = window.batches
-    decay = window.decay
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = np.array(centroids, dtype=np.float64, order="C")
-    labels = [batch.labels.copy() for batch in batches]
-    bounds = [_open_bounds(batch, centroids) for batch in batches]
-    totals = [_open_totals(batch, n_clusters) for batch in batches]
-    first_errors, last_errors = np.empty(len(batches)), np.empty(len(batches))
-    reseeded = np.empty(n_clusters, dtype=np.uint8)
-    n_iter, n_distances, converged = _kernel.lloyd(
-        [batch.points for batch in batches],
-        [batch.weights for batch in batches],
-        decay,
-        labels,
-        [bound.upper for bound in bounds],
-        [bound.lower for bound in bounds],
-        [None if batch.bounds is None else batch.bounds.snapshot for batch in batches],
-        [total.masses for total in totals],
-        [total.sums for total in totals],
-        [total.scatter for total in totals],
-        [batch.totals is not None for batch in batches],
+    room = _Room(window, centroids)
+    masses = np.empty(n_clusters)
+    n_iter, n_distances, converged, *errors, reseeded = _kernel.lloyd(
+        [batch.points for batch in window.batches],
+        [batch.weights for batch in window.batches],
+        window.decay,
+        room.labels,
+        room.upper,
+        room.lower,
+        room.snapshot,
+        room.n_bounded,
+        room.newest_snapshot,
+        room.masses,
+        room.sums,
+        room.scatter,
+        room.n_summed,
         centroids,
-        first_errors,
-        last_errors,
-        reseeded,
+        masses,
         limits.max_iter,
         limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
         thread_count(limits.n_threads),
     )
-    for array in (
-        centroids,
-        *labels,
-        *(array for part in (*bounds, *totals) for array in vars(part).values()),
-    ):
-        array.setflags(write=False)
-    mass, newest_mass = window.mass, batches[-1].mass
+    mass, newest_mass = window.mass, window.batches[-1].mass
     return WindowFit(
-        window=window.labelled(zip(labels, bounds, totals, strict=True)),
+        window=window.divided(room.partition(frozen(centroids))),
         centroids=centroids,
-        initial_error=float((decay * first_errors).sum()) / mass,
-        error=float((decay * last_errors).sum()) / mass,
-        newest_initial_error=float(first_errors[-1]) / newest_mass,
-        newest_error=float(last_errors[-1]) / newest_mass,
-        reseeded=tuple(np.flatnonzero(reseeded).tolist()),
+        masses=frozen(masses),
+        initial_error=errors[0] / mass,
+        error=errors[2] / mass,
+        newest_initial_error=errors[1] / newest_mass,
+        newest_error=errors[3] / newest_mass,
+        reseeded=tuple(reseeded),
         n_iter=n_iter,
         converged=converged,
         n_distances=n_distances,
-        n_distances_plain=n_iter * window.n_points * n_clusters,
+        n_distances_plain=n_iter * len(room.labels) * n_clusters,
     )
+
+
+class _Room:
+    """Arrays for the partition that the kernel is to find, begun with what is known of it."""
+
+    def __init__(self, window: Window, centroids: Centroids) -> None:
+        n_batches, n_points = len(window), window.n_points
+        n_clusters, n_features = centroids.shape
+        self.labels: Labels = np.empty(n_points, dtype=np.int32)
+        self.upper, self.lower = np.empty((2, n_points), dtype=np.float32)
+        self.masses, self.scatter = np.empty((2, n_batches, n_clusters))
+        self.sums = np.empty((n_batches, n_clusters, n_features))
+        self.snapshot: Centroids | None = None
+        self.newest_snapshot: Centroids | None = None
+        self.n_bounded = self.n_summed = 0
+        known = window.partition
+        if known is not None and known.bounds is not None:
+            self._copy(known.labels, known.bounds, 0)
+            self.snapshot = known.bounds.snapshot
+            # All batches, or all but the one that has just come.
+            self.n_bounded = n_batches - (len(known.labels) < n_points)
+            if known.totals is not None:
+                self.n_summed = len(known.totals.masses)
+                self.masses[: self.n_summed] = known.totals.masses
+                self.sums[: self.n_summed] = known.totals.sums
+                self.scatter[: self.n_summed] = known.totals.scatter
+        newest = window.newest
+        if newest is not None and newest.bounds is not None:
+            self._copy(newest.labels, newest.bounds, n_points - len(newest.labels))
+            self.newest_snapshot = newest.bounds.snapshot
+
+    def _copy(self, labels: Labels, bounds: Bounds, begin: int) -> None:
+        end = begin + len(labels)
+        self.labels[begin:end] = labels
+        self.upper[begin:end] = bounds.upper
+        self.lower[begin:end] = bounds.lower
+
+    def partition(self, centroids: Centroids) -> Partition:
+        """Return what the kernel has found, at `centroids`.
+
+        Where batches are so small that the totals would outweigh the points they are left out, and
+        made anew when needed.
+        """
+        for array in (self.labels, self.upper, self.lower, self.masses, self.sums, self.scatter):
+            array.setflags(write=False)
+        keep = 4 * self.masses.size <= len(self.labels)
+        totals = Totals(self.masses, self.sums, self.scatter) if keep else None
+        return Partition(self.labels, Bounds(self.upper, self.lower, centroids), totals)
 
 
 def fit_points(
@@ -166,11 +206,11 @@ def fit_points(
 ) -> LloydResult:
     """Run weighted Lloyd from `centroids` on one set of points, all checked before."""
     fit = fit_window(Window(rho=1.0).joined_by(points, weights), centroids, limits)
-    only = fit.window.batches[0]
+    assert fit.window.partition is not None
     return LloydResult(
         centroids=fit.centroids,
-        labels=only.labels,
-        masses=only.cluster_masses(len(centroids)),
+        labels=fit.window.partition.labels,
+        masses=fit.masses,
         error=fit.error,
         n_iter=fit.n_iter,
         converged=fit.converged,
@@ -307,24 +347,6 @@ def kmeans_plusplus(
             "at least as many."
         )
     return points[rows].astype(np.float64)
-
-
-def _open_bounds(batch: Remembered, centroids: Centroids) -> Bounds:
-    """Return room for the bounds at `centroids`, filled with those known at the snapshot."""
-    if batch.bounds is None:
-        upper, lower = np.empty((2, len(batch.points)), dtype=np.float32)
-        return Bounds(upper, lower, centroids)
-    return Bounds(batch.bounds.upper.copy(), batch.bounds.lower.copy(), centroids)
-
-
-def _open_totals(batch: Remembered, n_clusters: int) -> Totals:
-    """Return room for the totals, filled with those known."""
-    if batch.totals is None:
-        n_features = batch.points.shape[1]
-        sums = np.empty((n_clusters, n_features))
-        return Totals(np.empty(n_clusters), sums, np.empty(n_clusters))
-    known = batch.totals
-    return Totals(known.masses.copy(), known.sums.copy(), known.scatter.copy())
 
 
 def _mean_variance(window: Window) -> float:

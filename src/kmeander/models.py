@@ -96,9 +96,7 @@ class FSKM(StreamModel):
     def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
         assert memory.centroids is not None
         oldest_age = max_batches_for(self.rho) if self.rho < 1 else float("inf")
-        aged = replace(memory.window, rho=self.rho).aged(
-            batch.elapsed, oldest_age, self.max_batches
-        )
+        aged = memory.window.aged(batch.elapsed, oldest_age, self.max_batches, rho=self.rho)
         previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
         start = INITIALISATIONS[self.init](
             previous,
@@ -107,8 +105,7 @@ class FSKM(StreamModel):
             lambda: generator_for(self.seed, batch.index, 1),
         )
         window = aged.joined_by(batch.points, batch.weights)
-        learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
-        return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
+        return self._learn(window, start, batch, moved_from=memory.centroids)
 
 
 class PSKM(StreamModel):
@@ -167,6 +164,5 @@ class PSKM(StreamModel):
             found = self._current(batch, current)
             start = start_current(before, found, lambda: generator_for(self.seed, batch.index, 1))
             window = Window(self.rho)
-        learnt = replace(memory, n_steps=memory.n_steps + 1, concept=batch.concept)
         window = window.joined_by(batch.points, batch.weights)
-        return self._learn(learnt, window, start, batch, moved_from=memory.centroids)
+        return self._learn(window, start, batch, moved_from=memory.centroids)

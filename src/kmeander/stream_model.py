@@ -34,7 +34,7 @@ from kmeander.lloyd import (
     seed_rows,
 )
 from kmeander.records import Batch, Step
-from kmeander.window import Window
+from kmeander.window import Partition, Window
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -121,7 +121,8 @@ class StreamModel(ABC):
         memory = self._memory
         if memory.centroids is None or memory.step is None:
             return None
-        return memory.window.batches[-1].labels[-memory.step.n_points :]
+        assert memory.window.partition is not None
+        return memory.window.partition.labels[-memory.step.n_points :]
 
     def step(
         self,
@@ -295,7 +296,7 @@ class StreamModel(ABC):
     def _commit(self, learnt: Memory, started: float) -> Step:
         assert learnt.step is not None
         step = replace(learnt.step, seconds=perf_counter() - started)
-        self._memory = replace(learnt, step=step)
+        self._memory = Memory(**{**vars(learnt), "step": step})
         return step
 
     def _begin(self, memory: Memory, batch: Batch, *, wait: bool) -> Memory:
@@ -304,14 +305,6 @@ class StreamModel(ABC):
         rng = generator_for(self.seed, batch.index)
         rows, n_distances = seed_rows(points, weights, self.n_clusters, rng, self.limits.n_threads)
         seeds = points[rows].astype(np.float64)
-        learnt = replace(
-            memory,
-            n_steps=memory.n_steps + 1,
-            n_features=points.shape[1],
-            concept=batch.concept,
-            waiting_points=None,
-            waiting_weights=None,
-        )
         if wait and len(rows) < self.n_clusters:
             # Every point is one of the seeds: they are kept, with the weight each stands for.
             labels, _ = nearest(points, seeds, self.limits.n_threads)
@@ -329,13 +322,21 @@ class StreamModel(ABC):
             )
             kept: Points = points[rows].copy()
             kept.flags.writeable = False
-            return replace(learnt, waiting_points=kept, waiting_weights=frozen(masses), step=step)
+            return Memory(
+                window=memory.window,
+                n_steps=batch.index + 1,
+                n_features=points.shape[1],
+                waiting_points=kept,
+                waiting_weights=frozen(masses),
+                concept=batch.concept,
+                step=step,
+            )
         # Where there are too few distinct points (fit only) the surplus centroids lie on the
         # first: a tie goes to the lowest index, so they stay without mass.
         surplus = np.repeat(seeds[:1], self.n_clusters - len(rows), axis=0)
         start = Start(np.concatenate([seeds, surplus]), n_distances, n_distances)
         window = Window(self.rho).joined_by(points, weights)
-        return self._learn(learnt, window, start, batch, moved_from=None)
+        return self._learn(window, start, batch, moved_from=None)
 
     @abstractmethod
     def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
@@ -343,7 +344,6 @@ class StreamModel(ABC):
 
     def _learn(
         self,
-        memory: Memory,
         window: Window,
         start: Start,
         batch: Batch,
@@ -363,7 +363,7 @@ class StreamModel(ABC):
             surrogate_error=fit.error,
             batch_error=fit.newest_error,
             centroids=fit.centroids,
-            masses=frozen(fit.window.cluster_masses(self.n_clusters)),
+            masses=fit.masses,
             moved=None if moved_from is None else _lengths(fit.centroids - moved_from),
             reseeded=fit.reseeded,
             n_iter=fit.n_iter,
@@ -371,7 +371,14 @@ class StreamModel(ABC):
             n_distances=start.n_distances + fit.n_distances,
             n_distances_plain=start.n_distances_plain + fit.n_distances_plain,
         )
-        return replace(memory, window=fit.window, centroids=fit.centroids, step=step)
+        return Memory(
+            window=fit.window,
+            n_steps=batch.index + 1,
+            n_features=batch.points.shape[1],
+            centroids=fit.centroids,
+            concept=batch.concept,
+            step=step,
+        )
 
     def _current(self, batch: Batch, current: LloydResult | None) -> Current:
         def found() -> LloydResult:
@@ -390,19 +397,15 @@ class StreamModel(ABC):
             raise InputError(
                 f"previous has {len(centroids)} centroids, the model has {self.n_clusters}."
             )
-        batches = tuple(
-            replace(
-                batch,
-                labels=frozen(nearest(batch.points, centroids, self.limits.n_threads)[0]),
-                bounds=None,
-                totals=None,
-            )
+        labels = [
+            nearest(batch.points, centroids, self.limits.n_threads)[0]
             for batch in memory.window.batches
-        )
+        ]
+        partition = Partition(frozen(np.concatenate(labels)))
         return replace(
             memory,
             centroids=frozen_copy(centroids),
-            window=replace(memory.window, batches=batches),
+            window=memory.window.divided(partition),
         )
 
 

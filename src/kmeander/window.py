@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def _between_zero_and_one(rho: float, arguments: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is known of the distances of a batch's points, at the centroids `snapshot`."""
+    """What is known of the distances of points, at the centroids `snapshot`."""
 
     upper: NDArray[np.float32]  # (n_points,) not below the distance to the own centroid
     lower: NDArray[np.float32]  # (n_points,) not above the distance to any other
@@ -107,50 +108,59 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What a batch adds to each cluster, without decay.
+    """What each batch adds to each cluster, without decay.
 
     A function of points, weights and labels alone.
     """
 
-    masses: Masses  # (n_clusters,) weight
-    sums: Centroids  # (n_clusters, n_features) weighted sum of points
-    scatter: Masses  # (n_clusters,) weighted squared distances to the mean of these points
+    masses: NDArray[np.float64]  # (n_batches, n_clusters) weight
+    sums: NDArray[np.float64]  # (n_batches, n_clusters, n_features) weighted sum of points
+    # (n_batches, n_clusters) weighted squared distances to the mean of the batch's own points
+    scatter: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which cluster each point is in, for consecutive batches, their points one after another.
+
+    One array for all of them: a step costs the same few Python objects however long the window.
+    """
+
+    labels: Labels
+    bounds: Bounds | None = None
+    totals: Totals | None = None
+
+    def without(self, n_batches: int, n_points: int) -> Partition:
+        """Return what is left once the first batches, of so many points, have gone."""
+        bounds, totals = self.bounds, self.totals
+        if bounds is not None:
+            bounds = Bounds(bounds.upper[n_points:], bounds.lower[n_points:], bounds.snapshot)
+        if totals is not None:
+            totals = Totals(
+                totals.masses[n_batches:], totals.sums[n_batches:], totals.scatter[n_batches:]
+            )
+        return Partition(self.labels[n_points:], bounds, totals)
 
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """One batch in the window.
-
-    Where a batch is so small that its totals would outweigh its points they are None, and made
-    anew when needed.
-    """
+    """One batch in the window."""
 
     points: Points
     weights: Weights | None
-    labels: Labels  # -1 where not yet known
-    bounds: Bounds | None = None
-    totals: Totals | None = None
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """Weight of all its points, without decay."""
         return float(len(self.points) if self.weights is None else self.weights.sum())
-
-    def cluster_masses(self, n_clusters: int) -> Masses:
-        """Weight of its points per cluster, without decay."""
-        if self.totals is not None:
-            return self.totals.masses
-        return np.bincount(self.labels, self.weights, n_clusters).astype(np.float64)
-
-    def labelled(self, labels: Labels, bounds: Bounds, totals: Totals) -> Remembered:
-        """Return the batch under a new partition."""
-        keep = 4 * len(totals.masses) <= len(labels)
-        return Remembered(self.points, self.weights, labels, bounds, totals if keep else None)
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
     """Batches in order of arrival, a batch aged t weighing ``rho**t``.
+
+    `partition` is that of the first batches: of all, once Lloyd has run, of none in a new window.
+    `newest` is that of the newest batch, where one was found for it alone.
 
     Windows are never changed: each method returns a new one that shares the points.
     """
@@ -158,104 +168,135 @@ class Window:
     rho: float
     batches: tuple[Remembered, ...] = ()
     ages: tuple[float, ...] = ()
+    partition: Partition | None = None
+    newest: Partition | None = None
 
     def __len__(self) -> int:
         return len(self.batches)
 
-    @property
+    @cached_property
     def n_points(self) -> int:
         """Rows in all batches."""
         return sum(len(batch.points) for batch in self.batches)
 
-    @property
+    @cached_property
     def decay(self) -> Weights:
         """The weight of each batch."""
-        return np.array([self.rho**age for age in self.ages], dtype=np.float64)
+        return frozen(np.array([self.rho**age for age in self.ages], dtype=np.float64))
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """Decayed weight of all points."""
-        pairs = zip(self.batches, self.ages, strict=True)
-        return float(sum(self.rho**age * batch.mass for batch, age in pairs))
+        pairs = zip(self.batches, self.decay.tolist(), strict=True)
+        return float(sum(decay * batch.mass for batch, decay in pairs))
+
+    @property
+    def labels(self) -> list[Labels]:
+        """Clusters of the points of each batch that `partition` covers."""
+        if self.partition is None:
+            return []
+        labels, found, begin = self.partition.labels, [], 0
+        for batch in self.batches:
+            if begin == len(labels):
+                break
+            found.append(labels[begin : begin + len(batch.points)])
+            begin += len(batch.points)
+        return found
 
     def cluster_masses(self, n_clusters: int) -> Masses:
         """Decayed weight of each cluster; with the ages after an arrival this is w*."""
-        if not self.batches:
+        if self.partition is None or not self.batches:
             return np.zeros(n_clusters)
-        masses = np.array([batch.cluster_masses(n_clusters) for batch in self.batches])
-        total: Masses = (self.decay[:, np.newaxis] * masses).sum(axis=0)
+        if self.partition.totals is not None:
+            masses = self.partition.totals.masses
+        else:
+            pairs = zip(self.batches, self.labels, strict=False)
+            counts = [np.bincount(labels, batch.weights, n_clusters) for batch, labels in pairs]
+            masses = np.array(counts, dtype=np.float64)
+        total: Masses = (self.decay[: len(masses), np.newaxis] * masses).sum(axis=0)
         return total
 
-    def aged(self, elapsed: float, oldest_age: float, max_batches: int | None) -> Window:
+    def aged(
+        self,
+        elapsed: float,
+        oldest_age: float,
+        max_batches: int | None,
+        rho: float | None = None,
+    ) -> Window:
         """Let time pass and make room for one more batch.
 
         Batches leave once their age reaches `oldest_age`; the oldest leave, too, where with the
         one to come there would be more than `max_batches`. They leave before w* is computed
-        (Algorithm 2).
+        (Algorithm 2). From now on all weigh by `rho`, where it is given.
         """
         ages = [age + elapsed for age in self.ages]
         # Seventy times 0.1 add up to a little less than 7.
         n_gone = sum(age >= oldest_age * (1 - _ROUNDING) for age in ages)
         if max_batches is not None:
             n_gone = max(n_gone, len(ages) - (max_batches - 1))
-        return Window(self.rho, self.batches[n_gone:], tuple(ages[n_gone:]))
+        partition = self.partition
+        if partition is not None and n_gone > 0:
+            n_points = sum(len(batch.points) for batch in self.batches[:n_gone])
+            partition = partition.without(n_gone, n_points)
+        return Window(
+            self.rho if rho is None else rho,
+            self.batches[n_gone:],
+            tuple(ages[n_gone:]),
+            partition,
+        )
 
     def joined_by(
-        self,
-        points: Points,
-        weights: Weights | None,
-        labels: Labels | None = None,
-        bounds: Bounds | None = None,
+        self, points: Points, weights: Weights | None, partition: Partition | None = None
     ) -> Window:
-        """Append the newest batch, with age 0; `labels` and `bounds` where they are known."""
-        if labels is None:
-            labels = np.full(len(points), -1, dtype=np.int32)
-        newest = Remembered(points, weights, frozen(labels), bounds)
-        return Window(self.rho, (*self.batches, newest), (*self.ages, 0.0))
+        """Append the newest batch, with age 0, and its partition where one is known."""
+        newest = Remembered(points, weights)
+        return Window(
+            self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
+        )
 
-    def labelled(self, partition: Iterable[tuple[Labels, Bounds, Totals]]) -> Window:
-        """Return the window under a new partition, one entry per batch."""
-        pairs = zip(self.batches, partition, strict=True)
-        return replace(self, batches=tuple(batch.labelled(*found) for batch, found in pairs))
+    def divided(self, partition: Partition) -> Window:
+        """Return the window under a new partition of all its points."""
+        return Window(self.rho, self.batches, self.ages, partition)
 
     def state(self) -> dict[str, Any]:
-        """Return everything as arrays and numbers.
-
-        Between two steps all bounds are those at the same centroids, which are stored once.
-        """
-        known = [batch.bounds.snapshot for batch in self.batches if batch.bounds is not None]
+        """Return everything as arrays and numbers."""
+        partition = self.partition
+        bounds = None if partition is None else partition.bounds
+        totals = None if partition is None else partition.totals
         return {
             "rho": self.rho,
             "ages": list(self.ages),
-            "snapshot": known[0] if known else None,
-            "batches": [
-                {
-                    "points": batch.points,
-                    "weights": batch.weights,
-                    "labels": batch.labels,
-                    "upper": None if batch.bounds is None else batch.bounds.upper,
-                    "lower": None if batch.bounds is None else batch.bounds.lower,
-                    "totals": None if batch.totals is None else dict(vars(batch.totals)),
-                }
-                for batch in self.batches
-            ],
+            "points": [batch.points for batch in self.batches],
+            "weights": [batch.weights for batch in self.batches],
+            "labels": None if partition is None else partition.labels,
+            "bounds": None if bounds is None else dict(vars(bounds)),
+            "totals": None if totals is None else dict(vars(totals)),
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Window:
+    def from_state(cls, state: Mapping[str, Any]) -> Window:
         """Make a window from what `state` returned."""
-        batches = []
-        for stored in state["batches"]:
-            entry = dict(stored)
-            upper, lower, totals = entry.pop("upper"), entry.pop("lower"), entry.pop("totals")
-            # Arrays from a pickle can be written to; nothing here may.
-            for array in (*entry.values(), upper, lower, *(totals or {}).values()):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
-            bounds = None if upper is None else Bounds(upper, lower, state["snapshot"])
-            batches.append(
-                Remembered(
-                    **entry, bounds=bounds, totals=None if totals is None else Totals(**totals)
-                )
+        bounds, totals = state["bounds"], state["totals"]
+        # Arrays from a pickle can be written to; nothing here may.
+        for array in (
+            *state["points"],
+            *state["weights"],
+            state["labels"],
+            *(bounds or {}).values(),
+            *(totals or {}).values(),
+        ):
+            if array is not None:
+                array.flags.writeable = False
+        partition = None
+        if state["labels"] is not None:
+            partition = Partition(
+                state["labels"],
+                None if bounds is None else Bounds(**bounds),
+                None if totals is None else Totals(**totals),
             )
-        return cls(state["rho"], tuple(batches), tuple(state["ages"]))
+        return cls(
+            state["rho"],
+            tuple(map(Remembered, state["points"], state["weights"])),
+            tuple(state["ages"]),
+            partition,
+        )

@@ -34,11 +34,8 @@ def hungarian_bound(previous: Centroids, aged: Window, current: LloydResult) -> 
     start, matching = hungarian(previous, masses, current.centroids, current.masses)
     means = np.zeros_like(previous)
     scatter = 0.0
-    for decay, batch in zip(aged.decay, aged.batches, strict=True):
-        if batch.totals is not None:
-            means += decay * batch.totals.sums
-        else:  # a batch so small that it keeps none
-            np.add.at(means, batch.labels, decay * batch.points)
+    for decay, batch, labels in zip(aged.decay, aged.batches, aged.labels, strict=True):
+        np.add.at(means, labels, decay * batch.points)
         scatter += decay * float(nearest(batch.points, previous, 1)[1].sum())
     heavy = masses > 0
     means[heavy] /= masses[heavy, np.newaxis]
