@@ -76,14 +76,18 @@ void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t
 
 std::tuple<std::size_t, std::int64_t> seed(const Points &points, std::optional<Weights> weights,
                                            const Weights &uniforms, Out1<std::int64_t> chosen,
-                                           std::size_t n_threads) {
+                                           Out1<std::int32_t> labels, Out1<float> upper,
+                                           Out1<float> lower, std::size_t n_threads) {
     const kmeander::Rows rows = rows_of(points);
     need_rows(rows, rows.columns);
     need(uniforms.shape(0) > 0 && chosen.shape(0) == uniforms.shape(0), "no uniforms");
+    for (const std::size_t length : {labels.shape(0), upper.shape(0), lower.shape(0)})
+        need(length == rows.count, "outputs are too short");
     const double *shares = data_or_null(weights, rows.count);
     const nb::gil_scoped_release release;
-    const kmeander::Seeds seeds = kmeander::seed(rows, shares, uniforms.data(), uniforms.shape(0),
-                                                 n_threads, chosen.data());
+    const kmeander::Seeds seeds =
+        kmeander::seed(rows, shares, uniforms.data(), uniforms.shape(0), n_threads, chosen.data(),
+                       labels.data(), upper.data(), lower.data());
     return {seeds.count, seeds.n_distances};
 }
 
@@ -169,7 +173,7 @@ NB_MODULE(_kernel, module) {
     module.def("nearest", &nearest, "points"_a, "centroids"_a, "labels"_a.noconvert(),
                "squared"_a.noconvert(), "n_threads"_a);
     module.def("seed", &seed, "points"_a, "weights"_a.none(), "uniforms"_a, "chosen"_a.noconvert(),
-               "n_threads"_a);
+               "labels"_a.noconvert(), "upper"_a.noconvert(), "lower"_a.noconvert(), "n_threads"_a);
     module.def("lloyd", &lloyd, "points"_a, "weights"_a, "decay"_a, "labels"_a.noconvert(),
                "upper"_a.noconvert(), "lower"_a.noconvert(), "snapshot"_a.none(), "n_bounded"_a,
                "newest_snapshot"_a.none(), "masses"_a.noconvert(), "sums"_a.noconvert(),

@@ -6,23 +6,13 @@
 #include <numeric>
 #include <tuple>
 
+#include "bounds.hpp"
+
 namespace kmeander {
 namespace {
 
-// Distances are right to about d * 1e-16, the cast to float and the operations on it to 6e-8: all
-// far below this.
-constexpr float kUp = 1.0F + 1e-6F, kDown = 1.0F - 1e-6F;
-constexpr float kTiny = std::numeric_limits<float>::min();
-constexpr float kHuge = std::numeric_limits<float>::max();
-
 // The upper bound of a member that has left its group: no limit catches it again.
 constexpr float kGone = -std::numeric_limits<float>::infinity();
-
-// An infinite upper bound is true, and settles nothing.
-inline float rounded_up(float value) { return value * kUp + kTiny; }
-inline float rounded_down(float value) { return std::min(value, kHuge) * kDown - kTiny; }
-inline float above(double squared) { return rounded_up(static_cast<float>(std::sqrt(squared))); }
-inline float below(double squared) { return rounded_down(static_cast<float>(std::sqrt(squared))); }
 
 double squared_between(const double *one, const double *other, std::size_t d) {
     double squared = 0.0;
@@ -191,7 +181,7 @@ void Partition::open_epoch(const double *centroids) {
         std::fill(block_most.begin(), block_most.end(), 0.0F);
         for (std::size_t c = 0; c < k_; ++c) {
             const double *then = snapshots_[epoch].data() + c * d_;
-            own[c] = above(squared_between(centroids + c * d_, then, d_));
+            own[c] = bound_above(squared_between(centroids + c * d_, then, d_));
             float &most = block_most[packed_.block_of(c)];
             most = std::max(most, own[c]);
         }
@@ -214,7 +204,7 @@ void Partition::measure_apart(const double *centroids) {
     for (std::size_t a = 1; a < k_; ++a) {
         set_.squared_to(rows, 0, a, centroids + a * d_, squared.data());
         for (std::size_t c = 0; c < a; ++c) {
-            const float distance = below(squared[c]);
+            const float distance = bound_below(squared[c]);
             float &from_a = apart_[a * n_blocks_ + packed_.block_of(c)];
             float &from_c = apart_[c * n_blocks_ + packed_.block_of(a)];
             from_a = std::min(from_a, distance);
@@ -230,7 +220,9 @@ void Partition::find_limits() {
         const float *apart = apart_.data() + c * n_blocks_;
         const float nearest_other = *std::min_element(apart, apart + n_blocks_);
         for (std::size_t at = c; at < settled_.size(); at += k_) {
-            settled_[at].margin = rounded_up(own_moved_[at] + others_moved_[at]);
+            // Finite, so that a member that is gone exceeds it.
+            settled_[at].margin = std::min(rounded_up(own_moved_[at] + others_moved_[at]),
+                                           std::numeric_limits<float>::max());
             settled_[at].upper = rounded_down(0.5F * nearest_other - own_moved_[at]);
         }
     }
@@ -321,7 +313,7 @@ bool Partition::check(Sweep &sweep, const Group &part, std::size_t at, const dou
     set_.squared_to(batches_[member.batch].rows, member.row, member.row + 1,
                     centroids + sweep.label * d_, &squared);
     ++sweep.n_distances;
-    const float upper = above(squared);
+    const float upper = bound_above(squared);
     if (set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0F * upper),
                            rounded_down(lower - upper)))
         // A block that could not be nearer, but soon might, is measured, too: as much movement as
@@ -372,8 +364,8 @@ void Partition::measure(Sweep &sweep, std::size_t worker) {
     sweep.n_distances += static_cast<std::int64_t>(count * n_measured);
     for (std::size_t s = 0; s < count; ++s) {
         const Member &member = suspects[s].member;
-        sweep.measured.push_back({member, labels[s], above(squared[s]),
-                                  std::min(below(second[s]), rounded_down(beyond[s]))});
+        sweep.measured.push_back({member, labels[s], bound_above(squared[s]),
+                                  std::min(bound_below(second[s]), rounded_down(beyond[s]))});
         if (labels[s] == sweep.label) continue;
         sweep.moves.push_back({member.batch, member.row, sweep.label, labels[s]});
         batches_[member.batch].labels[member.row] = labels[s];
@@ -404,8 +396,8 @@ void Partition::measure_new_batches() {
                      part.end - part.begin, d_, packed_.blocks(), packed_.all(), n_blocks_,
                      batch.labels + part.begin, squared, second);
         for (std::size_t i = part.begin; i < part.end; ++i) {
-            batch.upper[i] = above(squared[i - part.begin]);
-            batch.lower[i] = below(second[i - part.begin]);
+            batch.upper[i] = bound_above(squared[i - part.begin]);
+            batch.lower[i] = bound_below(second[i - part.begin]);
         }
     });
     group_points(new_batches, now_);

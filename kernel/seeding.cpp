@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "assignment.hpp"
+#include "bounds.hpp"
 
 namespace kmeander {
 namespace {
@@ -53,37 +54,48 @@ private:
 }  // namespace
 
 Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std::size_t k,
-           std::size_t n_threads, std::int64_t *chosen) {
+           std::size_t n_threads, std::int64_t *chosen, std::int32_t *labels, float *upper,
+           float *lower) {
     const std::size_t n = rows.count;
     const std::size_t chunks = n_chunks(n);
     const InstructionSet &set = instruction_set();
     Team team(worth_starting(n_threads, 1.0 * n * rows.columns));
     Lottery lottery(n);
-    std::vector<double> nearest_seed(n, std::numeric_limits<double>::infinity());
+    constexpr double kFar = std::numeric_limits<double>::infinity();
+    std::vector<double> nearest(n, kFar), second(n, kFar);
     std::vector<double> point(rows.columns);
 
     for (std::size_t i = 0; i < n; ++i) lottery.shares()[i] = weights == nullptr ? 1.0 : weights[i];
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) lottery.add_up(chunk);
 
     Seeds seeds = {0, 0};
-    for (;;) {
+    while (seeds.count < k) {
         const std::int64_t row = lottery.draw(uniforms[seeds.count]);
-        if (row < 0) return seeds;
+        if (row < 0) break;
+        const std::int32_t label = static_cast<std::int32_t>(seeds.count);
         chosen[seeds.count++] = row;
-        if (seeds.count == k) return seeds;
         set.widen(rows, static_cast<std::size_t>(row), point.data());
         team.run(chunks, [&](std::size_t chunk, std::size_t) {
             double squared[kChunkRows];
             const std::size_t begin = Lottery::begin(chunk), end = lottery.end(chunk);
             set.squared_to(rows, begin, end, point.data(), squared);
             for (std::size_t i = begin; i < end; ++i) {
-                nearest_seed[i] = std::min(nearest_seed[i], squared[i - begin]);
-                lottery.shares()[i] = nearest_seed[i] * (weights == nullptr ? 1.0 : weights[i]);
+                const double distance = squared[i - begin];
+                const bool nearer = distance < nearest[i];
+                second[i] = nearer ? nearest[i] : std::min(second[i], distance);
+                nearest[i] = nearer ? distance : nearest[i];
+                labels[i] = nearer ? label : labels[i];
+                lottery.shares()[i] = nearest[i] * (weights == nullptr ? 1.0 : weights[i]);
             }
             lottery.add_up(chunk);
         });
         seeds.n_distances += static_cast<std::int64_t>(n);
     }
+    for (std::size_t i = 0; i < n; ++i) {
+        upper[i] = bound_above(nearest[i]);
+        lower[i] = bound_below(second[i]);
+    }
+    return seeds;
 }
 
 }  // namespace kmeander

@@ -178,8 +178,17 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
         _kernel.nearest(points, np.zeros((1, 3)), np.zeros(4, np.int32), np.zeros(4), 1)
     with pytest.raises(ValueError, match="kernel: outputs are too short"):
         _kernel.nearest(points, np.zeros((1, 2)), np.zeros(4, np.int32), short, 1)
+    seed: Any = _kernel.seed
+    found: Any = (
+        np.zeros(2, np.int64),
+        np.zeros(4, np.int32),
+        np.zeros(4, np.float32),
+        np.zeros(4, np.float32),
+    )
     with pytest.raises(ValueError, match="kernel: weights and points differ in length"):
-        _kernel.seed(points, short, np.zeros(2), np.zeros(2, np.int64), 1)
+        seed(points, short, np.zeros(2), *found, 1)
+    with pytest.raises(ValueError, match="kernel: outputs are too short"):
+        seed(np.zeros((5, 2)), None, np.zeros(2), *found, 1)
     labels, bounds = np.zeros(4, np.int32), np.zeros(4, np.float32)
     batch: Any = ([points], [None], np.ones(1), labels, bounds, bounds.copy())
     totals: Any = (np.zeros((1, 2)), np.zeros((1, 2, 2)), np.zeros((1, 2)))

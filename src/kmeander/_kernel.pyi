@@ -19,6 +19,9 @@ def seed(
     weights: Weights | None,  # in   (n,)
     uniforms: NDArray[np.float64],  # in   (k,)  numbers in [0, 1): one draw each
     chosen: NDArray[np.int64],  # out  (k,)  rows drawn, of which the first n_seeds count
+    labels: Labels,  # out  (n,)  nearest of the rows drawn
+    upper: NDArray[np.float32],  # out  (n,)  bound of the distance to it
+    lower: NDArray[np.float32],  # out  (n,)  bound of the distances to the others
     n_threads: int,
 ) -> tuple[int, int]: ...  # n_seeds, distances computed
 def lloyd(

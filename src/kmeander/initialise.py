@@ -22,6 +22,7 @@ from kmeander.arrays import (
 )
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, LloydResult, kmeans
+from kmeander.window import Bounds, Partition
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -44,6 +45,7 @@ class Start:
     centroids: Centroids
     n_distances: int = 0
     n_distances_plain: int = 0
+    newest: Partition | None = None  # of the batch, where its K-means has left one
 
 
 # C^0 costs a K-means on the batch, so it is asked for and not handed over: PC never asks.
@@ -62,7 +64,8 @@ def start_current(previous: Clusters, current: Current, draws: Draws) -> Start:
     """CC: the centroids C^0 of the new batch alone, in the order of the previous ones."""
     found = current()
     matching = _match(previous, Clusters(found.centroids, found.masses))
-    return _start(_placed(previous.centroids, found.centroids, matching), matching, found)
+    centroids = _placed(previous.centroids, found.centroids, matching)
+    return _start(centroids, matching, found, newest=_renumbered(found, matching))
 
 
 def start_weighted(previous: Clusters, current: Current, draws: Draws) -> Start:
@@ -79,7 +82,8 @@ def start_hungarian(previous: Clusters, current: Current, draws: Draws) -> Start
     found = current()
     newest = Clusters(found.centroids, found.masses)
     matching = _match(previous, newest)
-    return _start(_averaged(previous, newest, matching), matching, found)
+    centroids = _averaged(previous, newest, matching)
+    return _start(centroids, matching, found, newest=_renumbered(found, matching))
 
 
 INITIALISATIONS: dict[str, Initialisation] = {
@@ -157,14 +161,33 @@ def weighted(
     return _placed(before.centroids, merged.centroids, matching)
 
 
-def _start(centroids: Centroids, matching: Matching, *runs: LloydResult) -> Start:
+def _start(
+    centroids: Centroids,
+    matching: Matching,
+    *runs: LloydResult,
+    newest: Partition | None = None,
+) -> Start:
     # The last run's clusters were measured against the previous ones, each against each.
     n_matched = len(matching) * len(runs[-1].centroids)
     return Start(
         centroids,
         n_matched + sum(run.n_distances for run in runs),
         n_matched + sum(run.n_distances_plain for run in runs),
+        newest,
     )
+
+
+def _renumbered(found: LloydResult, matching: Matching) -> Partition | None:
+    """Return the partition of the batch under the ids of the previous centroids.
+
+    None where one of those has no partner: its distances are not known.
+    """
+    if found.bounds is None or len(found.centroids) < len(matching):
+        return None
+    ids = np.empty(len(matching), dtype=np.int32)
+    ids[matching] = np.arange(len(matching), dtype=np.int32)
+    bounds = Bounds(found.bounds.upper, found.bounds.lower, found.bounds.snapshot[matching])
+    return Partition(ids[found.labels], bounds)
 
 
 def _merge(previous: Clusters, current: Clusters, rng: np.random.Generator) -> LloydResult:

@@ -79,6 +79,8 @@ class LloydResult:
         Whether the last pass left all labels, or `tol` was met, before `max_iter`.
     n_distances, n_distances_plain : int
         Distances really computed, and those a plain Lloyd with the same passes computes.
+    bounds : Bounds or None
+        What is known of the distances of the points, for whoever goes on from here.
     """
 
     centroids: Centroids
@@ -89,6 +91,7 @@ class LloydResult:
     converged: bool
     n_distances: int
     n_distances_plain: int
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,20 +205,26 @@ class _Room:
 
 
 def fit_points(
-    points: Points, weights: Weights | None, centroids: Centroids, limits: Limits
+    points: Points,
+    weights: Weights | None,
+    centroids: Centroids,
+    limits: Limits,
+    known: Partition | None = None,
 ) -> LloydResult:
     """Run weighted Lloyd from `centroids` on one set of points, all checked before."""
-    fit = fit_window(Window(rho=1.0).joined_by(points, weights), centroids, limits)
-    assert fit.window.partition is not None
+    fit = fit_window(Window(rho=1.0).joined_by(points, weights, known), centroids, limits)
+    partition = fit.window.partition
+    assert partition is not None
     return LloydResult(
         centroids=fit.centroids,
-        labels=fit.window.partition.labels,
+        labels=partition.labels,
         masses=fit.masses,
         error=fit.error,
         n_iter=fit.n_iter,
         converged=fit.converged,
         n_distances=fit.n_distances,
         n_distances_plain=fit.n_distances_plain,
+        bounds=partition.bounds,
     )
 
 
@@ -230,32 +239,57 @@ def kmeans(
 
     The result has as many clusters as there are distinct points where those are fewer.
     """
-    rows, n_distances = seed_rows(points, weights, n_clusters, rng, limits.n_threads)
-    found = fit_points(points, weights, points[rows].astype(np.float64), limits)
+    seeds = draw_seeds(points, weights, n_clusters, rng, limits.n_threads)
+    found = fit_points(points, weights, seeds.centroids, limits, seeds.partition)
     return LloydResult(
         **{
             **vars(found),
-            "n_distances": found.n_distances + n_distances,
-            "n_distances_plain": found.n_distances_plain + n_distances,
+            "n_distances": found.n_distances + seeds.n_distances,
+            "n_distances_plain": found.n_distances_plain + seeds.n_distances_plain,
         }
     )
 
 
-def seed_rows(
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """Rows that k-means++ has drawn."""
+
+    rows: NDArray[np.int64]
+    centroids: Centroids
+    # Each point's nearest seed: seeding has measured them all. Labels are final only where bounds
+    # are apart; Lloyd sees to the rest.
+    partition: Partition
+    n_distances: int
+    n_distances_plain: int  # without the last seed's, which only the partition needs
+
+
+def draw_seeds(
     points: Points,
     weights: Weights | None,
     n_clusters: int,
     rng: np.random.Generator,
     n_threads: int | None,
-) -> tuple[NDArray[np.int64], int]:
-    """Return the rows that k-means++ draws, and the distances it took.
+) -> Seeds:
+    """Draw rows by k-means++.
 
     They are fewer than asked for where there are fewer distinct points of positive weight.
     """
     chosen = np.empty(n_clusters, dtype=np.int64)
+    labels = np.empty(len(points), dtype=np.int32)
+    upper, lower = np.empty((2, len(points)), dtype=np.float32)
     uniforms = rng.random(n_clusters)
-    n_seeds, n_distances = _kernel.seed(points, weights, uniforms, chosen, thread_count(n_threads))
-    return chosen[:n_seeds], n_distances
+    n_seeds, n_distances = _kernel.seed(
+        points, weights, uniforms, chosen, labels, upper, lower, thread_count(n_threads)
+    )
+    rows = chosen[:n_seeds]
+    centroids = points[rows].astype(np.float64)
+    return Seeds(
+        rows=rows,
+        centroids=centroids,
+        partition=Partition(labels, Bounds(upper, lower, centroids)),
+        n_distances=n_distances,
+        n_distances_plain=min(n_seeds, n_clusters - 1) * len(points),
+    )
 
 
 def nearest(
@@ -340,13 +374,13 @@ def kmeans_plusplus(
     weights = checked_weights(sample_weight, len(points))
     whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
     rng = generator_for(seed_from(random_state), 0)
-    rows, _ = seed_rows(points, weights, n_clusters, rng, None)
-    if len(rows) < n_clusters:
+    seeds = draw_seeds(points, weights, n_clusters, rng, None)
+    if len(seeds.rows) < n_clusters:
         raise InputError(
-            f"X has {len(rows)} distinct points of weight above 0, n_clusters={n_clusters} needs "
-            "at least as many."
+            f"X has {len(seeds.rows)} distinct points of weight above 0, n_clusters={n_clusters} "
+            "needs at least as many."
         )
-    return points[rows].astype(np.float64)
+    return seeds.centroids
 
 
 def _mean_variance(window: Window) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from kmeander.exceptions import InputError
 from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
 from kmeander.lloyd import LloydResult
 from kmeander.records import Batch
-from kmeander.stream_model import Memory, StreamModel
+from kmeander.stream_model import Clock, Memory, StreamModel
 from kmeander.window import Window, max_batches_for
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class FSKM(StreamModel):
         )
         self.init = init
         self.max_batches = max_batches
+        self._oldest_age = max_batches_for(rho) if rho < 1 else math.inf
 
     def _prepare(self) -> None:
         if self.init != "previous":
@@ -93,10 +95,11 @@ class FSKM(StreamModel):
             "max_batches": self.max_batches,
         }
 
-    def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
+    def _continue(
+        self, memory: Memory, batch: Batch, clock: Clock, current: LloydResult | None
+    ) -> Memory:
         assert memory.centroids is not None
-        oldest_age = max_batches_for(self.rho) if self.rho < 1 else float("inf")
-        aged = memory.window.aged(batch.elapsed, oldest_age, self.max_batches, rho=self.rho)
+        aged = memory.window.aged(batch.elapsed, self._oldest_age, self.max_batches, rho=self.rho)
         previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
         start = INITIALISATIONS[self.init](
             previous,
@@ -104,8 +107,8 @@ class FSKM(StreamModel):
             # On its own, so that it does not matter who made C^0.
             lambda: generator_for(self.seed, batch.index, 1),
         )
-        window = aged.joined_by(batch.points, batch.weights)
-        return self._learn(window, start, batch, moved_from=memory.centroids)
+        window = aged.joined_by(batch.points, batch.weights, start.newest)
+        return self._learn(window, start, batch, clock, moved_from=memory.centroids)
 
 
 class PSKM(StreamModel):
@@ -150,12 +153,14 @@ class PSKM(StreamModel):
             random_state=random_state,
         )
 
-    def _begin(self, memory: Memory, batch: Batch, *, wait: bool) -> Memory:
+    def _begin(self, memory: Memory, batch: Batch, clock: Clock, *, wait: bool) -> Memory:
         if batch.concept != memory.concept:
             memory = replace(memory, waiting_points=None, waiting_weights=None)
-        return super()._begin(memory, batch, wait=wait)
+        return super()._begin(memory, batch, clock, wait=wait)
 
-    def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
+    def _continue(
+        self, memory: Memory, batch: Batch, clock: Clock, current: LloydResult | None
+    ) -> Memory:
         assert memory.centroids is not None
         window = memory.window
         start = Start(memory.centroids)
@@ -164,5 +169,5 @@ class PSKM(StreamModel):
             found = self._current(batch, current)
             start = start_current(before, found, lambda: generator_for(self.seed, batch.index, 1))
             window = Window(self.rho)
-        window = window.joined_by(batch.points, batch.weights)
-        return self._learn(window, start, batch, moved_from=memory.centroids)
+        window = window.joined_by(batch.points, batch.weights, start.newest)
+        return self._learn(window, start, batch, clock, moved_from=memory.centroids)

@@ -27,11 +27,11 @@ from kmeander.lloyd import (
     Limits,
     LloydResult,
     WindowFit,
+    draw_seeds,
     fit_window,
     kmeans,
     mean_error,
     nearest,
-    seed_rows,
 )
 from kmeander.records import Batch, Step
 from kmeander.window import Partition, Window
@@ -53,6 +53,17 @@ class Memory:
     waiting_weights: Weights | None = None
     concept: int | None = None
     step: Step | None = None
+
+
+class Clock:
+    """Time since it was made."""
+
+    def __init__(self) -> None:
+        self._started = perf_counter()
+
+    def seconds(self) -> float:
+        """Return the seconds that have passed."""
+        return perf_counter() - self._started
 
 
 class StreamModel(ABC):
@@ -148,26 +159,26 @@ class StreamModel(ABC):
             are charged to the methods that use it.
         """
         self._prepare()
-        started = perf_counter()
+        clock = Clock()
         memory = self._memory
         self._check(memory, batch, previous, current)
         if memory.centroids is None:
-            learnt = self._begin(memory, batch, wait=True)
+            learnt = self._begin(memory, batch, clock, wait=True)
         else:
             if previous is not None:
                 memory = self._seen_from(memory, previous)
-            learnt = self._continue(memory, batch, current)
-        return self._commit(learnt, started)
+            learnt = self._continue(memory, batch, clock, current)
+        return self._commit(learnt)
 
     def fit(self, batch: Batch) -> Step:
         """Forget everything and learn `batch`, even if it has fewer distinct points than K.
 
         The centroids that are then left over keep mass 0.
         """
-        started = perf_counter()
+        clock = Clock()
         self.check_fit(batch)
         blank = Memory(Window(self.rho))
-        return self._commit(self._begin(blank, batch, wait=False), started)
+        return self._commit(self._begin(blank, batch, clock, wait=False))
 
     def check_fit(self, batch: Batch) -> None:
         """Refuse a batch that `fit` cannot learn."""
@@ -293,23 +304,21 @@ class StreamModel(ABC):
                 f"{self.n_clusters} of {n_features}."
             )
 
-    def _commit(self, learnt: Memory, started: float) -> Step:
+    def _commit(self, learnt: Memory) -> Step:
         assert learnt.step is not None
-        step = replace(learnt.step, seconds=perf_counter() - started)
-        self._memory = Memory(**{**vars(learnt), "step": step})
-        return step
+        self._memory = learnt
+        return learnt.step
 
-    def _begin(self, memory: Memory, batch: Batch, *, wait: bool) -> Memory:
+    def _begin(self, memory: Memory, batch: Batch, clock: Clock, *, wait: bool) -> Memory:
         """Learn the first K distinct points, or keep what there is and wait."""
         points, weights = _with_waiting(memory, batch)
         rng = generator_for(self.seed, batch.index)
-        rows, n_distances = seed_rows(points, weights, self.n_clusters, rng, self.limits.n_threads)
-        seeds = points[rows].astype(np.float64)
-        if wait and len(rows) < self.n_clusters:
+        seeds = draw_seeds(points, weights, self.n_clusters, rng, self.limits.n_threads)
+        n_surplus = self.n_clusters - len(seeds.rows)
+        if wait and n_surplus > 0:
             # Every point is one of the seeds: they are kept, with the weight each stands for.
-            labels, _ = nearest(points, seeds, self.limits.n_threads)
-            masses = np.bincount(labels, weights, len(rows)).astype(np.float64)
-            n_distances += len(points) * len(rows)
+            labels = seeds.partition.labels
+            masses = np.bincount(labels, weights, len(seeds.rows)).astype(np.float64)
             step = Step(
                 index=batch.index,
                 n_points=batch.n_points,
@@ -317,10 +326,11 @@ class StreamModel(ABC):
                 rho=self.rho,
                 n_batches=0,
                 mass=float(masses.sum()),
-                n_distances=n_distances,
-                n_distances_plain=n_distances,
+                n_distances=seeds.n_distances,
+                n_distances_plain=seeds.n_distances_plain,
+                seconds=clock.seconds(),
             )
-            kept: Points = points[rows].copy()
+            kept: Points = points[seeds.rows]
             kept.flags.writeable = False
             return Memory(
                 window=memory.window,
@@ -333,13 +343,18 @@ class StreamModel(ABC):
             )
         # Where there are too few distinct points (fit only) the surplus centroids lie on the
         # first: a tie goes to the lowest index, so they stay without mass.
-        surplus = np.repeat(seeds[:1], self.n_clusters - len(rows), axis=0)
-        start = Start(np.concatenate([seeds, surplus]), n_distances, n_distances)
-        window = Window(self.rho).joined_by(points, weights)
-        return self._learn(window, start, batch, moved_from=None)
+        surplus = np.repeat(seeds.centroids[:1], n_surplus, axis=0)
+        start = Start(
+            np.concatenate([seeds.centroids, surplus]), seeds.n_distances, seeds.n_distances_plain
+        )
+        known = seeds.partition if n_surplus == 0 else None
+        window = Window(self.rho).joined_by(points, weights, known)
+        return self._learn(window, start, batch, clock, moved_from=None)
 
     @abstractmethod
-    def _continue(self, memory: Memory, batch: Batch, current: LloydResult | None) -> Memory:
+    def _continue(
+        self, memory: Memory, batch: Batch, clock: Clock, current: LloydResult | None
+    ) -> Memory:
         """Learn a batch after the first."""
 
     def _learn(
@@ -347,6 +362,7 @@ class StreamModel(ABC):
         window: Window,
         start: Start,
         batch: Batch,
+        clock: Clock,
         moved_from: Centroids | None,
     ) -> Memory:
         """Run Lloyd on the window and write down what happened."""
@@ -370,6 +386,7 @@ class StreamModel(ABC):
             converged=fit.converged,
             n_distances=start.n_distances + fit.n_distances,
             n_distances_plain=start.n_distances_plain + fit.n_distances_plain,
+            seconds=clock.seconds(),
         )
         return Memory(
             window=fit.window,
@@ -383,7 +400,8 @@ class StreamModel(ABC):
     def _current(self, batch: Batch, current: LloydResult | None) -> Current:
         def found() -> LloydResult:
             if current is not None:
-                return current
+                # Whether its bounds are those of this batch's points, only the caller knows.
+                return replace(current, bounds=None)
             rng = generator_for(self.seed, batch.index)
             return kmeans(batch.points, batch.weights, self.n_clusters, rng, self.limits)
 

@@ -177,7 +177,7 @@ class Window:
     @cached_property
     def n_points(self) -> int:
         """Rows in all batches."""
-        return sum(len(batch.points) for batch in self.batches)
+        return sum([len(batch.points) for batch in self.batches])
 
     @cached_property
     def decay(self) -> Weights:
@@ -188,7 +188,7 @@ class Window:
     def mass(self) -> float:
         """Decayed weight of all points."""
         pairs = zip(self.batches, self.decay.tolist(), strict=True)
-        return float(sum(decay * batch.mass for batch, decay in pairs))
+        return float(sum([decay * batch.mass for batch, decay in pairs]))
 
     @property
     def labels(self) -> list[Labels]:
@@ -231,7 +231,10 @@ class Window:
         """
         ages = [age + elapsed for age in self.ages]
         # Seventy times 0.1 add up to a little less than 7.
-        n_gone = sum(age >= oldest_age * (1 - _ROUNDING) for age in ages)
+        reached = oldest_age * (1 - _ROUNDING)
+        n_gone = 0
+        while n_gone < len(ages) and ages[n_gone] >= reached:
+            n_gone += 1
         if max_batches is not None:
             n_gone = max(n_gone, len(ages) - (max_batches - 1))
         partition = self.partition
