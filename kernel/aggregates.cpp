@@ -93,6 +93,7 @@ void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) con
         if (!stale[label]) continue;
         const double weight = weight_of(batch, i), before = batch.masses[label];
         batch.masses[label] = before + weight;
+        if (batch.weights == nullptr) continue;  // counts are exact
         const double added = batch.masses[label] - before;
         rests[label] += (before - (batch.masses[label] - added)) + (weight - added);
     }

@@ -3,31 +3,43 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace kmeander {
 
 extern const InstructionSet baseline;
-#ifdef KMEANDER_HAS_AVX2
-extern const InstructionSet avx2;
+#ifdef KMEANDER_X86
+extern const InstructionSet avx2, avx512;
 #endif
 
 namespace {
 
-const InstructionSet *fastest() {
-#ifdef KMEANDER_HAS_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2;
+// What this processor has, the fastest first.
+std::vector<const InstructionSet *> offered() {
+    std::vector<const InstructionSet *> sets;
+#ifdef KMEANDER_X86
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+        sets.push_back(&avx512);
+    if (has_avx2) sets.push_back(&avx2);
 #endif
-    return &baseline;
+    sets.push_back(&baseline);
+    return sets;
 }
 
 const InstructionSet &choose() {
-    const char *wanted = std::getenv("KMEANDER_ISA");
-    const InstructionSet *best = fastest();
-    if (wanted == nullptr || *wanted == '\0' || std::string(wanted) == best->name) return *best;
-    if (std::string(wanted) == baseline.name) return baseline;
-    throw std::invalid_argument("KMEANDER_ISA is '" + std::string(wanted) +
-                                "', but this processor and build offer 'baseline'" +
-                                (best == &baseline ? "" : " and '" + std::string(best->name) + "'") +
+    const std::vector<const InstructionSet *> sets = offered();
+    const char *variable = std::getenv("KMEANDER_ISA");
+    const std::string wanted = variable == nullptr ? "" : variable;
+    if (wanted.empty()) return *sets.front();
+    std::string names;
+    for (const InstructionSet *set : sets) {
+        if (wanted == set->name) return *set;
+        names += (names.empty() ? "'" : ", '") + std::string(set->name) + "'";
+    }
+    throw std::invalid_argument("KMEANDER_ISA is '" + wanted +
+                                "', but this processor and build offer " + names +
                                 ". Unset it to take the fastest.");
 }
 

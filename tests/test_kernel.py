@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 import kmeander
 from kmeander import _kernel, weighted_lloyd
 from kmeander.arrays import Points
-from kmeander.lloyd import nearest
+from kmeander.lloyd import draw_seeds, nearest
 from kmeander.window import Window
 from tests import naive
 from tests.strategies import problems
@@ -118,6 +119,52 @@ def test_threads_do_not_change_a_model_along_a_stream(n_threads: int) -> None:
         assert alone.step(batch) == together.step(batch)
 
 
+def test_a_forked_child_starts_threads_of_its_own() -> None:
+    """The parent's are not there; waiting for them would wait for ever."""
+    code = (
+        "import os, signal, numpy as np, kmeander\n"
+        "X = np.random.default_rng(0).normal(size=(200_000, 4))\n"
+        "def learn(): return kmeander.weighted_lloyd(X, X[:8], max_iter=3, n_threads=2).error\n"
+        "before = learn()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    os._exit(0 if learn() == before else 1)\n"
+        "_, status = os.waitpid(child, 0)\n"
+        "print(status, learn() == before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 True\n"
+
+
+def test_calls_at_the_same_time_get_threads_each() -> None:
+    rng = np.random.default_rng(5)
+    clouds = [rng.normal(size=(100_000, 5)) for _ in range(4)]
+
+    def learn(points: Points) -> bytes:
+        found = weighted_lloyd(points, points[:10], max_iter=5, n_threads=2)
+        return found.centroids.tobytes()
+
+    one_by_one = [learn(points) for points in clouds]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(learn, clouds)) == one_by_one
+
+
+@given(problem=problems(max_rows=60, max_clusters=12))
+def test_seeding_leaves_true_bounds(
+    problem: tuple[Points, NDArray[np.float64], NDArray[np.float64]],
+) -> None:
+    points, weights, centroids = problem
+    seeds = draw_seeds(points, weights, len(centroids), np.random.default_rng(0), 1)
+    bounds = seeds.partition.bounds
+    assert bounds is not None
+    distances = np.sqrt(((points[:, None] - seeds.centroids) ** 2).sum(axis=2))
+    rows = np.arange(len(points))
+    assert (bounds.upper >= distances[rows, seeds.partition.labels]).all()
+    distances[rows, seeds.partition.labels] = np.inf
+    assert (bounds.lower <= distances.min(axis=1)).all()
+
+
 def run_with(isa: str) -> subprocess.CompletedProcess[str]:
     """Print the kernel's set and a fixed clustering, from another process."""
     code = (
@@ -140,7 +187,7 @@ def test_instruction_sets_agree_to_rounding() -> None:
     fastest = json.loads(run_with("").stdout)
     baseline = json.loads(run_with("baseline").stdout)
     assert baseline[0] == "baseline"
-    assert fastest[0] in ("avx2", "baseline")
+    assert fastest[0] in ("avx512", "avx2", "baseline")
     assert fastest[1] == baseline[1]
     np.testing.assert_allclose(fastest[2], baseline[2], rtol=1e-9)
     np.testing.assert_allclose(fastest[3], baseline[3], rtol=1e-9, atol=1e-12)
@@ -148,7 +195,8 @@ def test_instruction_sets_agree_to_rounding() -> None:
 
 def test_an_unknown_instruction_set_is_refused() -> None:
     stderr = run_with("mmx").stderr
-    offered = "'baseline'" + (" and 'avx2'" if _kernel.instruction_set() == "avx2" else "")
+    sets = ["avx512", "avx2", "baseline"]
+    offered = ", ".join(map(repr, sets[sets.index(_kernel.instruction_set()) :]))
     assert (
         "kmeander.exceptions.InputError: KMEANDER_ISA is 'mmx', but this processor and build offer "
         f"{offered}. Unset it to take the fastest." in stderr

@@ -186,3 +186,19 @@ def test_the_wheel_works_in_an_empty_environment_without_extras(tmp_path: Path) 
     assert program.stderr == (
         "kmeander: the command line needs typer: pip install 'kmeander[cli]'\n"
     )
+
+
+def test_show_config_names_the_kernel_and_the_threads(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KMEANDER_NUM_THREADS", "3")
+    facts = kmeander.show_config("dict")
+    assert facts is not None
+    assert facts["threads"] == 3
+    assert facts["instruction set"] in ("avx512", "avx2", "baseline")
+    assert kmeander.show_config() is None
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == list(facts)
+    assert "threads:         3  (KMEANDER_NUM_THREADS chooses)" in lines
+    with pytest.raises(kmeander.InputError, match="mode must be 'stdout' or 'dict', got 'json'"):
+        kmeander.show_config("json")

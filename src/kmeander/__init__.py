@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmeander import initialise
+    from kmeander.config import show_config
     from kmeander.drift import DriftStream, simulate_drifts
     from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
     from kmeander.exceptions import (
@@ -60,6 +61,7 @@ __all__ = [
     "rho_for_drift",
     "rho_for_half_life",
     "run",
+    "show_config",
     "simulate_drifts",
     "skm_error",
     "surrogate_error",
@@ -90,6 +92,7 @@ _HOMES = {
     "rho_for_drift": "window",
     "rho_for_half_life": "window",
     "run": "runner",
+    "show_config": "config",
     "simulate_drifts": "drift",
     "skm_error": "objective",
     "surrogate_error": "objective",
