@@ -206,6 +206,31 @@ std::size_t unsettled(const float *upper, const float *lower, Settled when, std:
     return n_found;
 }
 
+Settled least_settled(const float *upper, const float *lower, std::size_t count) {
+    constexpr std::size_t kTogether = 16;  // lanes
+    float margins[kTogether], uppers[kTogether];
+    for (std::size_t l = 0; l < kTogether; ++l) {
+        margins[l] = __builtin_inff();
+        uppers[l] = -__builtin_inff();
+    }
+    const auto add = [&](std::size_t i, std::size_t l) {
+        const float margin = lower[i] - upper[i];
+        // Written so that a margin that is not a number is taken, and settles nothing.
+        margins[l] = margins[l] < margin ? margins[l] : margin;
+        uppers[l] = uppers[l] > upper[i] ? uppers[l] : upper[i];
+    };
+    std::size_t i = 0;
+    for (; i + kTogether <= count; i += kTogether)
+        for (std::size_t l = 0; l < kTogether; ++l) add(i + l, l);
+    for (; i < count; ++i) add(i, i % kTogether);
+    Settled least = {margins[0], uppers[0]};
+    for (std::size_t l = 1; l < kTogether; ++l) {
+        least.margin = least.margin < margins[l] ? least.margin : margins[l];
+        least.upper = least.upper > uppers[l] ? least.upper : uppers[l];
+    }
+    return least;
+}
+
 bool may_be_nearer(const float *apart, const float *moved, std::size_t n_blocks, float reach,
                    float gap) {
     int found = 0;
@@ -233,7 +258,9 @@ void add_rows(const Rows &rows, std::size_t first, std::size_t last, const doubl
 }  // namespace
 
 extern const InstructionSet KMEANDER_SET;
-const InstructionSet KMEANDER_SET = {KMEANDER_SET_NAME, kLanes,     widen,
-                                     nearest,           squared_to, unsettled, may_be_nearer, bound_others, add_rows};
+const InstructionSet KMEANDER_SET = {
+    KMEANDER_SET_NAME, kLanes,        widen,         nearest,      squared_to,
+    unsettled,         least_settled, may_be_nearer, bound_others, add_rows,
+};
 
 }  // namespace kmeander

@@ -52,6 +52,9 @@ struct InstructionSet {
     std::size_t (*unsettled)(const float *upper, const float *lower, Settled limits,
                              std::size_t count, std::uint32_t *found);
 
+    // The least margin and the greatest upper bound of `count` points.
+    Settled (*least_settled)(const float *upper, const float *lower, std::size_t count);
+
     // Whether a block of centroids may hold one that is nearer than the own: not so where it is
     // farther from the own centroid than `reach`, or has moved by less than `gap`.
     bool (*may_be_nearer)(const float *apart, const float *moved, std::size_t n_blocks,

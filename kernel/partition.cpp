@@ -30,14 +30,17 @@ inline void prefetch(const Rows &rows, std::size_t i) {
         __builtin_prefetch(row + at);
 }
 
+// Limits that nothing meets.
+constexpr Settled kNothing = {kGone, std::numeric_limits<float>::infinity()};
+
 // Epochs kept apart; each costs k * d operations a pass.
 constexpr std::size_t kMaxEpochs = 32;
 
 // With so few blocks a point is sooner measured against all than thought about.
 constexpr std::size_t kFewBlocks = 3;
 
-// Members swept by one task, at most.
-constexpr std::size_t kSweptTogether = 4096;
+// The most members of a group, and about the most that one task sweeps.
+constexpr std::size_t kMostMembers = 4096;
 
 }  // namespace
 
@@ -88,7 +91,7 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
     while (members_[at].batch != batch || members_[at].row != row || upper_[at] == kGone) ++at;
     upper_[at] = kGone;
     groups_[static_cast<std::size_t>(label)].push_back(
-        {static_cast<std::uint32_t>(now_), members_.size(), members_.size() + 1});
+        {static_cast<std::uint32_t>(now_), members_.size(), members_.size() + 1, kNothing});
     members_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(row)});
     upper_.push_back(std::numeric_limits<float>::infinity());
     lower_.push_back(0.0F);
@@ -115,8 +118,9 @@ void Partition::open_groups(const std::vector<std::size_t> &counts, std::size_t 
     for (std::size_t c = 0; c < k_; ++c) {
         next_[c] = end;
         end += counts[c];
-        if (counts[c] > 0)
-            groups_[c].push_back({static_cast<std::uint32_t>(epoch), next_[c], end});
+        for (std::size_t begin = next_[c]; begin < end; begin += kMostMembers)
+            groups_[c].push_back({static_cast<std::uint32_t>(epoch), begin,
+                                  std::min(begin + kMostMembers, end), {}});
     }
     members_.resize(end);
     upper_.resize(end);
@@ -129,6 +133,7 @@ void Partition::group_points(const std::vector<std::size_t> &batches, std::size_
     for (const std::size_t b : batches)
         for (std::size_t i = 0; i < batches_[b].rows.count; ++i)
             ++counts[static_cast<std::size_t>(batches_[b].labels[i])];
+    const std::size_t first = members_.size();
     open_groups(counts, epoch);
     for (const std::size_t b : batches) {
         const Batch &batch = batches_[b];
@@ -139,6 +144,7 @@ void Partition::group_points(const std::vector<std::size_t> &batches, std::size_
             lower_[at] = batch.lower[i];
         }
     }
+    find_least_since(first);
 }
 
 // Group what the sweeps have measured.
@@ -147,6 +153,7 @@ void Partition::group_measured(std::size_t n_sweeps) {
     for (std::size_t s = 0; s < n_sweeps; ++s)
         for (const Bounded &point : sweeps_[s].measured)
             ++counts[static_cast<std::size_t>(point.label)];
+    const std::size_t first = members_.size();
     open_groups(counts, now_);
     for (std::size_t s = 0; s < n_sweeps; ++s) {
         for (const Bounded &point : sweeps_[s].measured) {
@@ -156,6 +163,14 @@ void Partition::group_measured(std::size_t n_sweeps) {
             lower_[at] = point.lower;
         }
     }
+    find_least_since(first);
+}
+
+// Find the limits of all groups whose members stand at `first` and beyond.
+void Partition::find_least_since(std::size_t first) {
+    for (std::vector<Group> &groups : groups_)
+        for (std::size_t g = groups.size(); g > 0 && groups[g - 1].begin >= first; --g)
+            find_least(groups[g - 1]);
 }
 
 // Begin the epoch of `centroids` and find how far they have moved since every other one.
@@ -228,30 +243,29 @@ void Partition::find_limits() {
     }
 }
 
-// Share the groups out among sweeps, each of one cluster; return their number.
+// Share the groups that are not settled as a whole out among sweeps, each of one cluster; return
+// their number.
 std::size_t Partition::plan_sweeps() {
-    parts_.clear();
+    unsettled_.clear();
     std::size_t n_sweeps = 0;
     for (std::size_t c = 0; c < k_; ++c) {
-        std::size_t room = 0;
-        for (const Group &group : groups_[c]) {
-            for (std::size_t begin = group.begin; begin < group.end;) {
-                if (room == 0) {
-                    if (n_sweeps == sweeps_.size()) sweeps_.emplace_back();
-                    Sweep &sweep = sweeps_[n_sweeps++];
-                    sweep.label = static_cast<std::int32_t>(c);
-                    sweep.first_part = sweep.last_part = parts_.size();
-                    sweep.measured.clear();
-                    sweep.moves.clear();
-                    sweep.n_distances = 0;
-                    room = kSweptTogether;
-                }
-                const std::size_t end = std::min(group.end, begin + room);
-                parts_.push_back({group.epoch, begin, end});
-                sweeps_[n_sweeps - 1].last_part = parts_.size();
-                room -= end - begin;
-                begin = end;
+        std::size_t n_members = kMostMembers;
+        for (Group &group : groups_[c]) {
+            const Settled &limit = settled_[group.epoch * k_ + c];
+            if (group.least.margin > limit.margin || group.least.upper < limit.upper) continue;
+            if (n_members >= kMostMembers) {
+                if (n_sweeps == sweeps_.size()) sweeps_.emplace_back();
+                Sweep &sweep = sweeps_[n_sweeps++];
+                sweep.label = static_cast<std::int32_t>(c);
+                sweep.first = unsettled_.size();
+                sweep.measured.clear();
+                sweep.moves.clear();
+                sweep.n_distances = 0;
+                n_members = 0;
             }
+            unsettled_.push_back(&group);
+            sweeps_[n_sweeps - 1].last = unsettled_.size();
+            n_members += group.end - group.begin;
         }
     }
     return n_sweeps;
@@ -276,30 +290,39 @@ void Partition::sweep_groups(const double *centroids) {
 }
 
 void Partition::sweep(Sweep &sweep, std::size_t worker, const double *centroids) {
-    std::uint32_t found[kSweptTogether];
-    for (std::size_t p = sweep.first_part; p < sweep.last_part; ++p) {
-        const Group &part = parts_[p];
+    std::uint32_t found[kMostMembers];
+    for (std::size_t g = sweep.first; g < sweep.last; ++g) {
+        Group &group = *unsettled_[g];
         const std::size_t n_found = set_.unsettled(
-            upper_.data() + part.begin, lower_.data() + part.begin,
-            settled_[limit_of(part.epoch, sweep.label)], part.end - part.begin, found);
+            upper_.data() + group.begin, lower_.data() + group.begin,
+            settled_[limit_of(group.epoch, sweep.label)], group.end - group.begin, found);
+        bool left = false;
         for (std::size_t f = 0; f < n_found; ++f) {
             if (f + kAhead < n_found) {
-                const Member &later = members_[part.begin + found[f + kAhead]];
+                const Member &later = members_[group.begin + found[f + kAhead]];
                 prefetch(batches_[later.batch].rows, later.row);
             }
-            if (check(sweep, part, part.begin + found[f], centroids))
-                upper_[part.begin + found[f]] = kGone;
+            if (check(sweep, group, group.begin + found[f], centroids)) {
+                upper_[group.begin + found[f]] = kGone;
+                left = true;
+            }
             if (sweep.suspects.size() == kGroupRows) measure(sweep, worker);
         }
+        if (left) find_least(group);
     }
     measure(sweep, worker);
 }
 
+void Partition::find_least(Group &group) const {
+    group.least = set_.least_settled(upper_.data() + group.begin, lower_.data() + group.begin,
+                                     group.end - group.begin);
+}
+
 // Look at a member block by block. False if that settles it; otherwise it leaves its group, with
 // new bounds or, where a centroid may be nearer than its own, as a suspect.
-bool Partition::check(Sweep &sweep, const Group &part, std::size_t at, const double *centroids) {
+bool Partition::check(Sweep &sweep, const Group &group, std::size_t at, const double *centroids) {
     const Member member = members_[at];
-    const std::size_t limit = limit_of(part.epoch, sweep.label);
+    const std::size_t limit = limit_of(group.epoch, sweep.label);
     const float *apart = apart_of(sweep.label), *moved = moved_.data() + limit * n_blocks_;
     if (n_blocks_ <= kFewBlocks) {
         sweep.suspects.push_back({member, moved, upper_[at], lower_[at], 0.0F});

@@ -8,7 +8,7 @@
 // as long as u + p(own) is below half the distance from its centroid to the next.
 //
 // Points lie in groups of one cluster and epoch, so that two numbers settle most of a group in a
-// sweep over its bounds. A point that fails is looked at block by block: a block of centroids
+// sweep over its bounds, or all of it at once. A point that fails is looked at block by block: a block of centroids
 // cannot hold a nearer one if none of it has moved that far, or if all of it is more than
 // 2 (u + p(own)) away from the own centroid. Only then is the point measured: against the own
 // centroid, which may settle it, and against the blocks that are left. With its new bounds it goes
@@ -55,9 +55,10 @@ private:
     struct Member {  // of a group
         std::uint32_t batch, row;
     };
-    struct Group {  // members_[begin, end), of one cluster and epoch, or a part of it
+    struct Group {  // members_[begin, end), of one cluster and epoch
         std::uint32_t epoch;
         std::size_t begin, end;
+        Settled least;  // limits that settle all its members
     };
     struct Bounded {  // a point with bounds at the present centroids
         Member member;
@@ -70,9 +71,9 @@ private:
         float upper, lower;  // the distance to its centroid, and a bound of the others then
         float wanted;        // blocks that are not known to be beyond this are measured
     };
-    struct Sweep {  // over some members of one cluster: what one task does, and finds
+    struct Sweep {  // over some groups of one cluster: what one task does, and finds
         std::int32_t label;
-        std::size_t first_part, last_part;
+        std::size_t first, last;  // of unsettled_
         std::vector<Suspect> suspects;
         std::vector<Bounded> measured;
         std::vector<Move> moves;
@@ -85,11 +86,13 @@ private:
     std::size_t plan_sweeps();
     void sweep_groups(const double *centroids);
     void sweep(Sweep &sweep, std::size_t worker, const double *centroids);
-    bool check(Sweep &sweep, const Group &part, std::size_t at, const double *centroids);
+    bool check(Sweep &sweep, const Group &group, std::size_t at, const double *centroids);
     void measure(Sweep &sweep, std::size_t worker);
     void measure_new_batches();
     void group_points(const std::vector<std::size_t> &batches, std::size_t epoch);
     void group_measured(std::size_t n_sweeps);
+    void find_least(Group &group) const;
+    void find_least_since(std::size_t first);
     void open_groups(const std::vector<std::size_t> &counts, std::size_t epoch);
 
     static float bound_of(const Suspect &suspect, float apart, std::size_t block) {
@@ -118,7 +121,7 @@ private:
     std::vector<Member> members_;
     std::vector<float> upper_, lower_;  // bounds of the members
     std::vector<std::size_t> next_;     // per cluster: where its next member goes
-    std::vector<Group> parts_;
+    std::vector<Group *> unsettled_;  // groups that have to be swept
     std::vector<Sweep> sweeps_;
     std::vector<Move> moves_;
 
