@@ -113,14 +113,8 @@ void Aggregates::scatter(std::size_t b) {
         for (std::size_t j = 0; j < d_; ++j)
             means[c * d_ + j] = batch.sums[c * d_ + j] / batch.masses[c];
     }
-    for (std::size_t i = 0; i < batch.rows.count; ++i) {
-        const std::size_t label = static_cast<std::size_t>(batch.labels[i]);
-        const double weight = weight_of(batch, i);
-        if (!stale[label] || weight <= 0.0) continue;
-        double squared;
-        set_.squared_to(batch.rows, i, i + 1, means.data() + label * d_, &squared);
-        batch.scatter[label] += weight * squared;
-    }
+    set_.add_squares(batch.rows, batch.weights, batch.labels, stale.data(), means.data(),
+                     batch.scatter);
     std::fill(stale.begin(), stale.end(), static_cast<std::uint8_t>(kExact));
 }
 

@@ -167,6 +167,21 @@ void add_rows_of(const Rows &rows, std::size_t first, std::size_t last, const do
 }
 
 template <class T>
+void add_squares_of(const Rows &rows, const double *weights, const std::int32_t *labels,
+                    const std::uint8_t *stale, const double *means, double *squares) {
+    const std::size_t d = rows.columns;
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        const std::size_t label = static_cast<std::size_t>(labels[i]);
+        if (!stale[label]) continue;
+        const double weight = weights == nullptr ? 1.0 : weights[i];
+        if (weight <= 0.0) continue;
+        double squared;
+        squared_to_of<T>(rows, i, i + 1, means + label * d, &squared);
+        squares[label] = squares[label] + weight * squared;
+    }
+}
+
+template <class T>
 void widen_of(const Rows &rows, std::size_t i, double *point) {
     const T *x = row<T>(rows, i);
     for (std::size_t j = 0; j < rows.columns; ++j) point[j] = x[j];
@@ -185,22 +200,28 @@ void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const doub
 
 std::size_t unsettled(const float *upper, const float *lower, Settled when, std::size_t count,
                       std::uint32_t *found) {
-    // Bounds that are not numbers settle nothing.
-    const auto unsettled = [&](std::size_t i) {
-        return !((lower[i] - upper[i] > when.margin) | (upper[i] < when.upper));
-    };
-    constexpr std::size_t kTogether = 32;  // without a branch
+    constexpr std::size_t kTogether = 64;  // compared without a branch, then read eight at a time
     std::size_t n_found = 0;
-    for (std::size_t i = 0; i < count; i += kTogether) {
-        const std::size_t end = i + kTogether < count ? i + kTogether : count;
-        int any = 0;
-        if (end == i + kTogether)
-            for (std::size_t l = 0; l < kTogether; ++l) any |= unsettled(i + l);
+    for (std::size_t begin = 0; begin < count; begin += kTogether) {
+        const std::size_t size = begin + kTogether < count ? kTogether : count - begin;
+        std::uint8_t flags[kTogether] = {};
+        // Bounds that are not numbers settle nothing.
+        const auto flag = [&](std::size_t l) {
+            const float u = upper[begin + l], margin = lower[begin + l] - u;
+            flags[l] = !((margin > when.margin) | (u < when.upper));
+        };
+        if (size == kTogether)
+            for (std::size_t l = 0; l < kTogether; ++l) flag(l);
         else
-            any = 1;
-        for (std::size_t one = i; any && one < end; ++one) {
-            found[n_found] = static_cast<std::uint32_t>(one);
-            n_found += unsettled(one);
+            for (std::size_t l = 0; l < size; ++l) flag(l);
+        for (std::size_t word = 0; word < size; word += 8) {
+            std::uint64_t any;
+            __builtin_memcpy(&any, flags + word, sizeof any);
+            if (any == 0) continue;
+            for (std::size_t l = word; l < word + 8; ++l) {
+                found[n_found] = static_cast<std::uint32_t>(begin + l);
+                n_found += flags[l];
+            }
         }
     }
     return n_found;
@@ -255,12 +276,19 @@ void add_rows(const Rows &rows, std::size_t first, std::size_t last, const doubl
     run(rows, first, last, weights, labels, stale, sums, rests);
 }
 
+void add_squares(const Rows &rows, const double *weights, const std::int32_t *labels,
+                 const std::uint8_t *stale, const double *means, double *squares) {
+    const auto run = rows.is_float32 ? add_squares_of<float> : add_squares_of<double>;
+    run(rows, weights, labels, stale, means, squares);
+}
+
 }  // namespace
 
 extern const InstructionSet KMEANDER_SET;
 const InstructionSet KMEANDER_SET = {
     KMEANDER_SET_NAME, kLanes,        widen,         nearest,      squared_to,
     unsettled,         least_settled, may_be_nearer, bound_others, add_rows,
+    add_squares,
 };
 
 }  // namespace kmeander

@@ -71,6 +71,11 @@ struct InstructionSet {
     void (*add_rows)(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
                      const std::int32_t *labels, const std::uint8_t *stale, double *sums,
                      double *rests);
+
+    // Add each row's weighted squared distance to the mean of its cluster to that cluster's sum, in
+    // row order; only for clusters that `stale` marks.
+    void (*add_squares)(const Rows &rows, const double *weights, const std::int32_t *labels,
+                        const std::uint8_t *stale, const double *means, double *squares);
 };
 
 // The fastest set that this processor has, or the one that KMEANDER_ISA names.

@@ -56,6 +56,12 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       chosen_(team.size() * n_blocks_),
       groups_(k),
       next_(k) {
+    std::size_t n_points = 0;
+    for (const Batch &batch : batches) n_points += batch.rows.count;
+    // Points that are measured stand twice, until all are grouped anew.
+    members_.reserve(n_points + n_points / 2);
+    upper_.reserve(n_points + n_points / 2);
+    lower_.reserve(n_points + n_points / 2);
     std::vector<const double *> snapshots;
     std::vector<std::vector<std::size_t>> bounded;  // the batches of each
     for (std::size_t b = 0; b < batches.size(); ++b) {
