@@ -230,6 +230,55 @@ def weighted_mean(mass: float, x: Point, other_mass: float, y: Point) -> list[fl
     ]
 
 
+def mean_of(points: Points, weights: Weights, rows: list[int]) -> list[float]:
+    mass = math.fsum(weights[i] for i in rows)
+    columns = range(len(points[0]))
+    return [math.fsum(weights[i] * float(points[i][j]) for i in rows) / mass for j in columns]
+
+
+def summaries(
+    points: Points, weights: Weights, cells: Sequence[int], n_summaries: int
+) -> tuple[list[list[int]], float]:
+    """Rows in groups: the widest is cut in two at its mean until there are enough.
+
+    Begun with the cells, unless those are too many. Return also the closest call.
+    """
+    rows = [i for i in range(len(points)) if weights[i] > 0]
+    groups = [[i for i in rows if cells[i] == c] for c in sorted({cells[i] for i in rows})]
+    if len(groups) > n_summaries:
+        groups = [rows]
+    margin = math.inf
+    while len(groups) < n_summaries:
+        means = [mean_of(points, weights, group) for group in groups]
+        widths = [
+            [
+                math.fsum(weights[i] * (float(points[i][j]) - mean[j]) ** 2 for i in group)
+                for j in range(len(mean))
+            ]
+            for group, mean in zip(groups, means, strict=True)
+        ]
+        scatter = [
+            0.0 if len({tuple(points[i]) for i in group}) == 1 else math.fsum(width)
+            for group, width in zip(groups, widths, strict=True)
+        ]
+        widest = scatter.index(max(scatter))
+        if scatter[widest] == 0:
+            break
+        column = widths[widest].index(max(widths[widest]))
+        at = means[widest][column]
+        margin = min(
+            margin,
+            *(1 - s / scatter[widest] for g, s in enumerate(scatter) if g != widest),
+            *(1 - w / widths[widest][column] for j, w in enumerate(widths[widest]) if j != column),
+            *(abs(float(points[i][column]) - at) for i in groups[widest]),
+        )
+        below = [i for i in groups[widest] if float(points[i][column]) < at]
+        above = [i for i in groups[widest] if float(points[i][column]) >= at]
+        groups[widest] = below
+        groups.append(above)
+    return groups, margin
+
+
 @dataclass
 class Remembered:
     points: list[Point]

@@ -335,6 +335,16 @@ SHARE = (
             "remembered.",
         ),
         (
+            {"n_clusters": 4, "max_points": 7},
+            "max_points must be a whole number of at least 8, got 7. It is the most points "
+            "remembered, two or more for each cluster; leave it out to keep every point.",
+        ),
+        (
+            {"n_clusters": 4, "max_points": 1e4},
+            "max_points must be a whole number of at least 8, got 10000.0. It is the most points "
+            "remembered, two or more for each cluster; leave it out to keep every point.",
+        ),
+        (
             {"n_clusters": 2.5},
             "n_clusters must be a whole number of at least 1, got 2.5. It is the number of "
             "clusters K.",

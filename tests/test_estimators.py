@@ -112,6 +112,7 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "init": "hungarian",
         "rho": 0.457,
         "max_batches": None,
+        "max_points": None,
         "max_iter": 300,
         "tol": 0.0,
         "n_threads": None,

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 PROMISED = {
     "ForgetfulKMeans": "(n_clusters=8, *, init='hungarian', rho=0.5, max_batches=None, "
-    "max_iter=300, tol=0.0, n_threads=None, random_state=None)",
+    "max_points=None, max_iter=300, tol=0.0, n_threads=None, random_state=None)",
     "PrivilegedKMeans": "(n_clusters=8, *, max_iter=300, tol=0.0, n_threads=None, "
     "random_state=None)",
     "ForgetfulKMeans.fit": "(self, X, y=None, sample_weight=None)",

@@ -47,6 +47,14 @@ def lloyd(
 
 # passes, distances computed, converged; sums of squared distances at the start, decayed over the
 # window and of the newest batch alone, and the same at the end; clusters seeded anew
+def summarise(
+    points: Points,  # in   (n, d)
+    weights: Weights | None,  # in   (n,)
+    cells: Labels,  # in   (n,)  in [0, n_cells): no group crosses them if that can be
+    n_cells: int,
+    means: Centroids,  # out  (m, d)  of up to m groups
+    masses: Masses,  # out  (m,)
+) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
 def first_beyond(
     points: Points,  # in   (n, d)
     limit: float,

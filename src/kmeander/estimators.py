@@ -40,6 +40,11 @@ class ForgetfulKMeans(StreamKMeans):
         Cap on the batches remembered. In any case a batch leaves once its age reaches
         ``max_batches_for(rho)``: as many batches where each makes the others older by 1, more where
         `elapsed` is smaller. Needed with ``rho=1``.
+    max_points : int, optional
+        Cap on the points remembered, at least ``2 * n_clusters``; for `rho` near 1. Beyond it old
+        batches become fewer weighted means of nearby points of one cluster, which keep the weight,
+        the mean and the error of the points that they stand for. The newest batch is always whole,
+        and at least half of `max_points` is left to the others.
     max_iter : int, default=300
         The most updates of the centroids, in the K-means on the batch and on the window, each.
     tol : float, default=0.0
@@ -95,6 +100,7 @@ class ForgetfulKMeans(StreamKMeans):
         init: str = "hungarian",
         rho: float = 0.5,
         max_batches: int | None = None,
+        max_points: int | None = None,
         max_iter: int = 300,
         tol: float = 0.0,
         n_threads: int | None = None,
@@ -104,6 +110,7 @@ class ForgetfulKMeans(StreamKMeans):
         self.init = init
         self.rho = rho
         self.max_batches = max_batches
+        self.max_points = max_points
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads
@@ -123,6 +130,7 @@ class ForgetfulKMeans(StreamKMeans):
             "init": "hungarian",
             "rho": 0.5,
             "max_batches": None,
+            "max_points": None,
             "max_iter": 300,
             "tol": 0.0,
             "n_threads": None,
@@ -156,6 +164,7 @@ class ForgetfulKMeans(StreamKMeans):
             init=self.init,
             rho=self.rho,
             max_batches=self.max_batches,
+            max_points=self.max_points,
             max_iter=self.max_iter,
             tol=self.tol,
             n_threads=self.n_threads,

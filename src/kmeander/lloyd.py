@@ -112,8 +112,13 @@ class WindowFit:
     n_distances_plain: int
 
 
-def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFit:
-    """Run weighted Lloyd from `centroids` on all batches of `window`."""
+def fit_window(
+    window: Window, centroids: Centroids, limits: Limits, *, only_assign: bool = False
+) -> WindowFit:
+    """Run weighted Lloyd from `centroids` on all batches of `window`.
+
+    With `only_assign` no centroid moves: one pass finds the partition, with all its totals.
+    """
     n_clusters = len(centroids)
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = np.array(centroids, dtype=np.float64, order="C")
@@ -135,17 +140,17 @@ def fit_window(window: Window, centroids: Centroids, limits: Limits) -> WindowFi
         room.n_summed,
         centroids,
         masses,
-        limits.max_iter,
+        0 if only_assign else limits.max_iter,
         limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
         thread_count(limits.n_threads),
     )
-    mass, newest_mass = window.mass, window.batches[-1].mass
+    mass, newest_mass, within = window.mass, window.batches[-1].mass, window.within
     return WindowFit(
-        window=window.divided(room.partition(frozen(centroids))),
+        window=window.divided(room.partition(frozen(centroids), keep_totals=only_assign)),
         centroids=centroids,
         masses=frozen(masses),
-        initial_error=errors[0] / mass,
-        error=errors[2] / mass,
+        initial_error=(errors[0] + within) / mass,
+        error=(errors[2] + within) / mass,
         newest_initial_error=errors[1] / newest_mass,
         newest_error=errors[3] / newest_mass,
         reseeded=tuple(reseeded),
@@ -191,15 +196,15 @@ class _Room:
         self.upper[begin:end] = bounds.upper
         self.lower[begin:end] = bounds.lower
 
-    def partition(self, centroids: Centroids) -> Partition:
+    def partition(self, centroids: Centroids, *, keep_totals: bool) -> Partition:
         """Return what the kernel has found, at `centroids`.
 
         Where batches are so small that the totals would outweigh the points they are left out, and
-        made anew when needed.
+        made anew when needed, unless they are to be kept.
         """
         for array in (self.labels, self.upper, self.lower, self.masses, self.sums, self.scatter):
             array.setflags(write=False)
-        keep = 4 * self.masses.size <= len(self.labels)
+        keep = keep_totals or 4 * self.masses.size <= len(self.labels)
         totals = Totals(self.masses, self.sums, self.scatter) if keep else None
         return Partition(self.labels, Bounds(self.upper, self.lower, centroids), totals)
 
@@ -395,7 +400,7 @@ def _mean_variance(window: Window) -> float:
     variance = np.zeros_like(mean)
     for decay, batch in zip(window.decay, window.batches, strict=True):
         variance += decay * _weighted_sum((batch.points - mean) ** 2, batch.weights) / mass
-    return float(variance.mean())
+    return float(variance.mean()) + window.within / mass / len(mean)
 
 
 def _weighted_sum(values: NDArray[np.float64], weights: Weights | None) -> NDArray[np.float64]:

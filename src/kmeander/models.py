@@ -12,6 +12,7 @@ from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
 from kmeander.lloyd import LloydResult
 from kmeander.records import Batch
 from kmeander.stream_model import Clock, Memory, StreamModel
+from kmeander.summaries import summarise
 from kmeander.window import Window, max_batches_for
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ class FSKM(StreamModel):
     max_batches : int, optional
         Cap on the batches remembered. A batch leaves, in any case, once its age reaches
         ``max_batches_for(rho)``; with ``rho=1`` none does, so the cap must be given.
+    max_points : int, optional
+        Cap on the points remembered, at least ``2 * n_clusters``. Beyond it old batches become
+        fewer weighted means that stand for their points: the decayed weight and mean are those of
+        the points, and so is their share of the errors; only a mean whose points would be divided
+        between two clusters goes to one whole. The newest batch is always whole, and at least half
+        of `max_points` is left to the others.
     max_iter, tol, n_threads
         As for `weighted_lloyd`, for the K-means on the batch and for the window, each.
     random_state : int, Generator, RandomState or None
@@ -51,6 +58,7 @@ class FSKM(StreamModel):
         init: str = "hungarian",
         rho: float = 0.5,
         max_batches: int | None = None,
+        max_points: int | None = None,
         max_iter: int = 300,
         tol: float = 0.0,
         n_threads: int | None = None,
@@ -81,6 +89,20 @@ class FSKM(StreamModel):
         self.init = init
         self.max_batches = max_batches
         self._oldest_age = max_batches_for(rho) if rho < 1 else math.inf
+        self.max_points = self._checked_max_points(max_points)
+
+    def _checked_max_points(self, max_points: int | None) -> int | None:
+        if max_points is None:
+            return None
+        return whole_number(
+            "max_points",
+            max_points,
+            at_least=2 * self.n_clusters,
+            meaning=(
+                "the most points remembered, two or more for each cluster; leave it out to keep "
+                "every point"
+            ),
+        )
 
     def _prepare(self) -> None:
         if self.init != "previous":
@@ -93,6 +115,7 @@ class FSKM(StreamModel):
             "init": self.init,
             "rho": self.rho,
             "max_batches": self.max_batches,
+            "max_points": self.max_points,
         }
 
     def _continue(
@@ -107,6 +130,22 @@ class FSKM(StreamModel):
             # On its own, so that it does not matter who made C^0.
             lambda: generator_for(self.seed, batch.index, 1),
         )
+        if self.max_points is not None:
+            found = summarise(
+                aged,
+                max(self.max_points - batch.n_points, self.max_points // 2),
+                memory.centroids,
+                self.limits,
+                oldest_age=self._oldest_age,
+                max_batches=self.max_batches,
+            )
+            aged = found.window
+            start = Start(
+                start.centroids,
+                start.n_distances + found.n_distances,
+                start.n_distances_plain + found.n_distances,
+                start.newest,
+            )
         window = aged.joined_by(batch.points, batch.weights, start.newest)
         return self._learn(window, start, batch, clock, moved_from=memory.centroids)
 

@@ -127,6 +127,9 @@ class Step:
         Distances computed: seeding, K-means on the batch, matching and the window.
     n_distances_plain : int
         The count of a plain Lloyd that takes the same passes.
+    n_summarised : int
+        Of the batches in the window, how many are remembered by weighted means; see `max_points`
+        of `FSKM`.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -149,6 +152,7 @@ class Step:
     converged: bool = False
     n_distances: int = 0
     n_distances_plain: int = 0
+    n_summarised: int = 0
     seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:

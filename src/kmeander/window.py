@@ -141,13 +141,49 @@ class Partition:
             )
         return Partition(self.labels[n_points:], bounds, totals)
 
+    def of_the_first(self, n_points: int) -> Partition:
+        """Return that of the first batch, of so many points."""
+        bounds, totals = self.bounds, self.totals
+        if bounds is not None:
+            bounds = Bounds(bounds.upper[:n_points], bounds.lower[:n_points], bounds.snapshot)
+        if totals is not None:
+            totals = Totals(totals.masses[:1], totals.sums[:1], totals.scatter[:1])
+        return Partition(self.labels[:n_points], bounds, totals)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is known of the batches that one batch of weighted means stands for."""
+
+    # Weighted squared distances of the points to their means, without the decay of the age: what
+    # the means hide of any error, wherever the centroids are.
+    within: float
+    n_batches: int
+    span: float  # age of the oldest batch less that of the youngest, which is the age of all
+
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """One batch in the window."""
+    """One batch in the window, or several that have become one of weighted means."""
 
     points: Points
     weights: Weights | None
+    summary: Summary | None = None
+
+    @property
+    def within(self) -> float:
+        """What its points hide of any error, without decay."""
+        return 0.0 if self.summary is None else self.summary.within
+
+    @property
+    def n_batches(self) -> int:
+        """Batches that it stands for."""
+        return 1 if self.summary is None else self.summary.n_batches
+
+    @property
+    def span(self) -> float:
+        """Age of the oldest of those less that of the youngest."""
+        return 0.0 if self.summary is None else self.summary.span
 
     @cached_property
     def mass(self) -> float:
@@ -191,6 +227,22 @@ class Window:
         return float(sum([decay * batch.mass for batch, decay in pairs]))
 
     @property
+    def within(self) -> float:
+        """What summaries hide of any sum of squared distances, decayed."""
+        pairs = zip(self.batches, self.decay.tolist(), strict=True)
+        return float(sum(decay * batch.within for batch, decay in pairs if batch.summary))
+
+    @property
+    def n_batches(self) -> int:
+        """Batches remembered, each of those in a summary counted."""
+        return sum(batch.n_batches for batch in self.batches)
+
+    @property
+    def n_summarised(self) -> int:
+        """Batches remembered by a summary."""
+        return sum(batch.n_batches for batch in self.batches if batch.summary)
+
+    @property
     def labels(self) -> list[Labels]:
         """Clusters of the points of each batch that `partition` covers."""
         if self.partition is None:
@@ -227,16 +279,21 @@ class Window:
 
         Batches leave once their age reaches `oldest_age`; the oldest leave, too, where with the
         one to come there would be more than `max_batches`. They leave before w* is computed
-        (Algorithm 2). From now on all weigh by `rho`, where it is given.
+        (Algorithm 2). From now on all weigh by `rho`, where it is given. Batches in one summary
+        leave together, when it is the turn of the middle one.
         """
         ages = [age + elapsed for age in self.ages]
         # Seventy times 0.1 add up to a little less than 7.
-        reached = oldest_age * (1 - _ROUNDING)
+        due = oldest_age * (1 - _ROUNDING)
         n_gone = 0
-        while n_gone < len(ages) and ages[n_gone] >= reached:
+        while n_gone < len(ages) and ages[n_gone] + self.batches[n_gone].span / 2 >= due:
             n_gone += 1
         if max_batches is not None:
-            n_gone = max(n_gone, len(ages) - (max_batches - 1))
+            n_before = self.n_batches + 1  # counted from the newest, the one to come included
+            for place, batch in enumerate(self.batches, start=1):
+                if n_before - (batch.n_batches - 1) / 2 > max_batches:
+                    n_gone = max(n_gone, place)
+                n_before -= batch.n_batches
         partition = self.partition
         if partition is not None and n_gone > 0:
             n_points = sum(len(batch.points) for batch in self.batches[:n_gone])
@@ -271,6 +328,10 @@ class Window:
             "ages": list(self.ages),
             "points": [batch.points for batch in self.batches],
             "weights": [batch.weights for batch in self.batches],
+            "summaries": [
+                None if batch.summary is None else dict(vars(batch.summary))
+                for batch in self.batches
+            ],
             "labels": None if partition is None else partition.labels,
             "bounds": None if bounds is None else dict(vars(bounds)),
             "totals": None if totals is None else dict(vars(totals)),
@@ -297,9 +358,10 @@ class Window:
                 None if bounds is None else Bounds(**bounds),
                 None if totals is None else Totals(**totals),
             )
+        summaries = [None if known is None else Summary(**known) for known in state["summaries"]]
         return cls(
             state["rho"],
-            tuple(map(Remembered, state["points"], state["weights"])),
+            tuple(map(Remembered, state["points"], state["weights"], summaries)),
             tuple(state["ages"]),
             partition,
         )

@@ -1,0 +1,22 @@
+// Weighted summaries: rows that lie close together, replaced by their mean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "instruction_set.hpp"
+
+namespace kmeander {
+
+struct Summaries {
+    std::size_t count;  // fewer than asked for where the rows hold fewer distinct points
+    double within;      // weighted sum of squared distances of the rows to their means
+};
+
+// Cut the rows into at most m groups, and write the mean and the weight of each to `means` (m, d)
+// and `masses` (m,). No group crosses `cells`, labels in [0, n_cells), unless more than m of those
+// have weight. Rows without weight are in no group; at least one row must have weight.
+Summaries summarise(const Rows &rows, const double *weights, const std::int32_t *cells,
+                    std::size_t n_cells, std::size_t m, double *means, double *masses);
+
+}  // namespace kmeander
