@@ -159,22 +159,15 @@ Report lloyd(
 }
 
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
-                                          Out1<const std::int32_t> cells, std::size_t n_cells,
                                           Out2 means, Out1<double> masses) {
     const kmeander::Rows rows = rows_of(points);
     need_rows(rows, means.shape(1));
     const std::size_t m = means.shape(0);
     need(m > 0 && masses.shape(0) == m, "means and masses differ in length");
-    need(cells.shape(0) == rows.count, "cells and points differ in length");
-    need(std::all_of(cells.data(), cells.data() + rows.count,
-                     [n_cells](std::int32_t cell) {
-                         return cell >= 0 && static_cast<std::size_t>(cell) < n_cells;
-                     }),
-         "a cell that there is not");
     const double *shares = data_or_null(weights, rows.count);
     const nb::gil_scoped_release release;
-    const kmeander::Summaries found = kmeander::summarise(rows, shares, cells.data(), n_cells, m,
-                                                          means.data(), masses.data());
+    const kmeander::Summaries found =
+        kmeander::summarise(rows, shares, m, means.data(), masses.data());
     return {found.count, found.within};
 }
 
@@ -200,8 +193,8 @@ NB_MODULE(_kernel, module) {
                "newest_snapshot"_a.none(), "masses"_a.noconvert(), "sums"_a.noconvert(),
                "scatter"_a.noconvert(), "n_summed"_a, "centroids"_a.noconvert(),
                "cluster_masses"_a.noconvert(), "max_iter"_a, "shift"_a, "n_threads"_a);
-    module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "cells"_a, "n_cells"_a,
-               "means"_a.noconvert(), "masses"_a.noconvert());
+    module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
+               "masses"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);
     module.def("instruction_set", &instruction_set);
 }

@@ -20,25 +20,8 @@ public:
         }
     }
 
-    // The first groups: the cells, or everything where those are more than m.
-    void open(const std::int32_t *cells, std::size_t n_cells, std::size_t m) {
-        std::vector<std::size_t> sizes(n_cells, 0);
-        for (const std::size_t i : order_) ++sizes[static_cast<std::size_t>(cells[i])];
-        const auto n_empty = std::count(sizes.begin(), sizes.end(), std::size_t{0});
-        if (n_cells - static_cast<std::size_t>(n_empty) > m) {
-            sizes.assign(1, order_.size());
-        } else {
-            std::stable_sort(order_.begin(), order_.end(),
-                             [cells](std::size_t a, std::size_t b) { return cells[a] < cells[b]; });
-        }
-        std::size_t begin = 0;
-        for (const std::size_t size : sizes) {
-            if (size > 0) add({begin, begin + size});
-            begin += size;
-        }
-    }
-
     void cut(std::size_t m) {
+        if (!order_.empty()) add({0, order_.size()});
         while (groups_.size() < m && !cuts_.empty()) {
             const Cut cut = cuts_.top();
             cuts_.pop();
@@ -131,10 +114,9 @@ private:
 
 }  // namespace
 
-Summaries summarise(const Rows &rows, const double *weights, const std::int32_t *cells,
-                    std::size_t n_cells, std::size_t m, double *means, double *masses) {
+Summaries summarise(const Rows &rows, const double *weights, std::size_t m, double *means,
+                    double *masses) {
     Cutter cutter(rows, weights);
-    cutter.open(cells, n_cells, m);
     cutter.cut(m);
     return cutter.write(means, masses);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "instruction_set.hpp"
 
@@ -14,9 +13,8 @@ struct Summaries {
 };
 
 // Cut the rows into at most m groups, and write the mean and the weight of each to `means` (m, d)
-// and `masses` (m,). No group crosses `cells`, labels in [0, n_cells), unless more than m of those
-// have weight. Rows without weight are in no group; at least one row must have weight.
-Summaries summarise(const Rows &rows, const double *weights, const std::int32_t *cells,
-                    std::size_t n_cells, std::size_t m, double *means, double *masses);
+// and `masses` (m,). Rows without weight are in no group; `weights` may be null.
+Summaries summarise(const Rows &rows, const double *weights, std::size_t m, double *means,
+                    double *masses);
 
 }  // namespace kmeander

@@ -236,17 +236,12 @@ def mean_of(points: Points, weights: Weights, rows: list[int]) -> list[float]:
     return [math.fsum(weights[i] * float(points[i][j]) for i in rows) / mass for j in columns]
 
 
-def summaries(
-    points: Points, weights: Weights, cells: Sequence[int], n_summaries: int
-) -> tuple[list[list[int]], float]:
+def summaries(points: Points, weights: Weights, n_summaries: int) -> tuple[list[list[int]], float]:
     """Rows in groups: the widest is cut in two at its mean until there are enough.
 
-    Begun with the cells, unless those are too many. Return also the closest call.
+    Return also the closest call.
     """
-    rows = [i for i in range(len(points)) if weights[i] > 0]
-    groups = [[i for i in rows if cells[i] == c] for c in sorted({cells[i] for i in rows})]
-    if len(groups) > n_summaries:
-        groups = [rows]
+    groups = [[i for i in range(len(points)) if weights[i] > 0]]
     margin = math.inf
     while len(groups) < n_summaries:
         means = [mean_of(points, weights, group) for group in groups]

@@ -50,8 +50,6 @@ def lloyd(
 def summarise(
     points: Points,  # in   (n, d)
     weights: Weights | None,  # in   (n,)
-    cells: Labels,  # in   (n,)  in [0, n_cells): no group crosses them if that can be
-    n_cells: int,
     means: Centroids,  # out  (m, d)  of up to m groups
     masses: Masses,  # out  (m,)
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means

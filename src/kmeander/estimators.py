@@ -42,8 +42,8 @@ class ForgetfulKMeans(StreamKMeans):
         `elapsed` is smaller. Needed with ``rho=1``.
     max_points : int, optional
         Cap on the points remembered, at least ``2 * n_clusters``; for `rho` near 1. Beyond it old
-        batches become fewer weighted means of nearby points of one cluster, which keep the weight,
-        the mean and the error of the points that they stand for. The newest batch is always whole,
+        batches become fewer weighted means of nearby points, which keep the weight, the mean and
+        the error of the points that they stand for. The newest batch is always whole,
         and at least half of `max_points` is left to the others.
     max_iter : int, default=300
         The most updates of the centroids, in the K-means on the batch and on the window, each.

@@ -3,8 +3,7 @@
 Each arrival makes all batches weigh less by the same factor, so points of different ages may share
 a mean for ever. A mean has the weight of its points, and what they add to any error beyond what
 it adds is a constant, kept with the batch; so errors and centroids are exact as long as no
-cluster wants only some of the points behind a mean. Means never stand for points of two clusters at
-the time they are made.
+cluster wants only some of the points behind a mean.
 """
 
 from __future__ import annotations
@@ -158,10 +157,9 @@ def _merged(
     pairs = list(zip(decays, (part.batch for part in parts), strict=True))
     points = np.concatenate([batch.points for _, batch in pairs])
     weights = np.concatenate([decay * _weights_of(batch) for decay, batch in pairs])
-    labels = np.concatenate([part.partition.labels for part in parts])
     n_means = min(_n_means(parts), len(points) - 1)
     means, masses = np.empty((n_means, points.shape[1])), np.empty(n_means)
-    n_found, hidden = _kernel.summarise(points, weights, labels, len(centroids), means, masses)
+    n_found, hidden = _kernel.summarise(points, weights, means, masses)
     summary = Summary(
         within=hidden + sum(decay * batch.within for decay, batch in pairs),
         n_batches=sum(batch.n_batches for _, batch in pairs),
