@@ -274,6 +274,46 @@ def summaries(points: Points, weights: Weights, n_summaries: int) -> tuple[list[
     return groups, margin
 
 
+def best_matching(
+    previous: Points, previous_mass: Weights, current: Points, current_mass: Weights
+) -> tuple[list[int], float]:
+    """Partner in `current` of each previous centroid (-1: none), and by what gap it was chosen.
+
+    Of all ways to give each current centroid a previous one, the cheapest. A cluster without mass
+    costs nothing wherever it goes: there the least sum of squared distances decides.
+    """
+
+    def cost(owners: tuple[int, ...]) -> float:
+        pairs = list(enumerate(owners))
+        return math.fsum(
+            merge_cost(previous_mass[k], previous[k], current_mass[j], current[j]) for j, k in pairs
+        )
+
+    def way(owners: tuple[int, ...]) -> float:
+        pairs = [(j, k) for j, k in enumerate(owners) if previous_mass[k] == 0]
+        return math.fsum(squared_distance(previous[k], current[j]) for j, k in pairs)
+
+    everyone = list(itertools.permutations(range(len(previous)), len(current)))
+    costs = {owners: cost(owners) for owners in everyone}
+    cheapest = min(everyone, key=costs.__getitem__)
+
+    def with_mass(owners: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(k if previous_mass[k] > 0 else -1 for k in owners)
+
+    alike = [owners for owners in everyone if with_mass(owners) == with_mass(cheapest)]
+    best = min(alike, key=way)
+    gaps = [_gap(costs[best], costs[o]) for o in everyone if o not in alike]
+    gaps += [_gap(way(best), way(owners)) for owners in alike if owners != best]
+    partner = [-1] * len(previous)
+    for j, k in enumerate(best):
+        partner[k] = j
+    return partner, min(gaps, default=math.inf)
+
+
+def _gap(least: float, other: float) -> float:
+    return 1 - least / other if other > 0 else 0.0
+
+
 @dataclass
 class Remembered:
     points: list[Point]
@@ -283,7 +323,7 @@ class Remembered:
 
 
 class FSKM:
-    """Algorithm 2 with PC or HI, for streams whose batches all hold K distinct points."""
+    """Algorithm 2, for streams whose first batch holds K distinct points."""
 
     def __init__(self, n_clusters: int, init: str, rho: float, max_batches: int, seed: int) -> None:
         self.n_clusters, self.init, self.rho = n_clusters, init, rho
@@ -292,44 +332,62 @@ class FSKM:
         self.centroids: list[list[float]] = []
         self.n_steps = 0
 
-    def step(self, points: Points, weights: Weights, elapsed: float) -> Any:
+    def step(self, points: Points, weights: Weights, elapsed: float) -> Fit:
         uniforms = generator_for(self.seed, self.n_steps).random(self.n_clusters)
         for batch in self.window:
             batch.age += elapsed
         self.window = [batch for batch in self.window if batch.age < self.max_batches]
+        margin = math.inf
         if not self.centroids:
             start = [points[i] for i in kmeans_plusplus(points, weights, uniforms)]
         elif self.init == "previous":
             start = self.centroids
         else:
-            start = self._hungarian(kmeans(points, weights, uniforms.tolist()))
+            start, margin = self._start(kmeans(points, weights, uniforms.tolist()))
         self.window.append(Remembered(list(points), list(weights), 0.0))
         everything = [x for batch in self.window for x in batch.points]
         decayed = [self.rho**batch.age * w for batch in self.window for w in batch.weights]
         fit = lloyd(everything, decayed, start)
-        labels = iter(fit.labels)
-        for batch in self.window:
-            batch.labels = list(itertools.islice(labels, len(batch.points)))
-        self.centroids = fit.centroids
+        fit.margin = min(fit.margin, margin)
         self.n_steps += 1
+        self.take(fit.centroids, fit.labels)
         return fit
 
-    def _hungarian(self, current: Fit) -> list[list[float]]:
+    def take(self, centroids: Points, labels: Sequence[int]) -> None:
+        """Go on from these centroids and these labels of the whole window."""
+        self.centroids = [[float(v) for v in c] for c in centroids]
+        rest = iter(labels)
+        for batch in self.window:
+            batch.labels = list(itertools.islice(rest, len(batch.points)))
+
+    def _start(self, current: Fit) -> tuple[list[list[float]], float]:
+        """CC, WI or HI, each in the order of the previous centroids."""
         masses = [0.0] * self.n_clusters
         for batch in self.window:
             for w, label in zip(batch.weights, batch.labels, strict=True):
                 masses[label] += self.rho**batch.age * w
-        best = min(
-            itertools.permutations(range(self.n_clusters)),
-            key=lambda sigma: math.fsum(
-                merge_cost(masses[k], self.centroids[k], current.masses[j], current.centroids[j])
-                for k, j in enumerate(sigma)
-            ),
-        )
-        return [
-            weighted_mean(masses[k], self.centroids[k], current.masses[j], current.centroids[j])
-            for k, j in enumerate(best)
-        ]
+        found, margin = current, current.margin
+        if self.init == "weighted":
+            heavy = [k for k, mass in enumerate(masses) if mass > 0]
+            rows = [j for j, mass in enumerate(current.masses) if mass > 0]
+            uniforms = generator_for(self.seed, self.n_steps, 1).random(self.n_clusters)
+            found = kmeans(
+                [self.centroids[k] for k in heavy] + [current.centroids[j] for j in rows],
+                [masses[k] for k in heavy] + [current.masses[j] for j in rows],
+                uniforms.tolist(),
+            )
+            margin = min(margin, found.margin)
+        partner, gap = best_matching(self.centroids, masses, found.centroids, found.masses)
+        start = []
+        for k, j in enumerate(partner):
+            if j < 0:
+                start.append(self.centroids[k])
+            elif self.init == "hungarian":
+                pair = (masses[k], self.centroids[k], found.masses[j], found.centroids[j])
+                start.append(weighted_mean(*pair))
+            else:
+                start.append(found.centroids[j])
+        return start, min(margin, gap)
 
 
 def max_batches_for(rho: float, negligible: float) -> int:
