@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+BENCH_READY := .venv/.bench-ready
 
 # Where `make experiment` finds the paper's datasets (built-in samples if empty) and writes.
 DATA ?=
 OUT ?=
 FULL ?=
 
-.PHONY: demo test lint bench experiment lock clean
+# QUICK=1 lets `make bench` run small shapes only, and write nothing down.
+QUICK ?=
+
+.PHONY: demo test lint sanitize bench experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
@@ -22,8 +26,16 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks.bench_core
+# The kernel's tests with the compiler's sanitizers built in; they stop at the first finding.
+sanitize: $(READY)
+	.ci/sanitize address
+	.ci/sanitize thread
+
+# kmeander beside its peers; DATA=folder adds streams of the paper's datasets.
+bench: $(BENCH_READY)
+	$(BIN)/python -m benchmarks.bench_peers $(if $(DATA),--data "$(DATA)") \
+		$(if $(QUICK),--quick,--json docs/bench.json --picture docs/images/bench.png)
+	$(BIN)/python -m benchmarks.bench_footprint $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.bench_run
 
 # The figures and findings of the paper; FULL=1 runs its whole grid.
@@ -40,8 +52,13 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,experiments]"
 	@touch $@
 
+# The peers, which only benchmarks need.
+$(BENCH_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
+	@touch $@
+
 # Write down the versions in use, for everybody to use.
-lock: $(READY)
+lock: $(BENCH_READY)
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^kmeander' > constraints.txt
 
 clean:
