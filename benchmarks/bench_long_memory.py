@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.bench_core import model_bytes
+from benchmarks.bench_footprint import model_bytes
 from kmeander import FSKM, DriftStream, max_batches_for, simulate_drifts
 from kmeander.arrays import Centroids, Points
 from kmeander.experiments.datasets import load_datasets

@@ -5,6 +5,7 @@
 Everybody runs every stream by itself, in a process of its own, in turns, several times with other
 seeds. Those that refit the window start where kmeander started and must end with its labels. Times
 are of every batch that finds its window full, drifts included; machines are noisy, so read ratios.
+Ctrl-C ends the run early: what was measured until then is shown and written.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ PLANS: dict[Shape, tuple[Plan, Kinds]] = {
     Shape(50000, 50, 20): (Plan(1, 10, scored_every=5), ON_LARGE),
     Shape(5000, 256, 256): (Plan(1, 10, scored_every=5), ON_LARGE),
 }
+ALL_CORES_PLAN = Plan(1, 10, scored_every=10, patience=10.0, awaited=(Kmeander,))
 REAL_PLAN = Plan(1, 20, patience=4.0)
 QUICK_PLAN = Plan(1, 10, scored_every=5, patience=2.0)
 N_QUICK = 4  # the first shapes, those of small batches
@@ -103,20 +105,24 @@ def run(quick: bool, folder: Path | None) -> dict[str, Any]:
     alone: dict[Shape, Mapping[str, Run]] = {}
     together: dict[Shape, Mapping[str, Run]] = {}
     races: list[dict[str, Any]] = []
-    for shape, (plan, kinds) in list(PLANS.items())[: N_QUICK if quick else None]:
-        stream = mixture(shape)
-        alone[shape] = _race(stream, QUICK_PLAN if quick else plan, kinds, 1, races)
-        if kinds is not SMALL_RIVALS and n_cores() > 1:
-            once = Plan(1, 10, scored_every=10, patience=10.0, awaited=(Kmeander,))
-            together[shape] = _race(stream, once, PARALLEL, None, races)
-    for stream in [] if folder is None else real_streams(folder):
-        _race(stream, QUICK_PLAN if quick else REAL_PLAN, ON_LARGE, 1, races)
-    goals = list(_goals(alone, together, quick))
+    goals: list[Goal] = []
+    try:
+        for shape, (plan, kinds) in list(PLANS.items())[: N_QUICK if quick else None]:
+            stream = mixture(shape)
+            alone[shape] = _race(stream, QUICK_PLAN if quick else plan, kinds, 1, races)
+            if kinds is not SMALL_RIVALS and n_cores() > 1:
+                together[shape] = _race(stream, ALL_CORES_PLAN, PARALLEL, None, races)
+        for stream in [] if folder is None else real_streams(folder):
+            _race(stream, QUICK_PLAN if quick else REAL_PLAN, ON_LARGE, 1, races)
+        goals += goals_of_their_own(10 if quick else 30)
+    except KeyboardInterrupt:
+        print("\nInterrupted: what follows is of what had been measured.\n")
+    goals = [*goals_of_the_races(alone, together), *goals]
     print("What was asked for (one thread each, means over all batches)")
     print("\n".join(goal_lines(goals)))
     print("\nFor the README (one thread each, means)")
     print("\n".join(readme_lines(alone)))
-    return {**versions, "races": races, "goals": [goal.summary() for goal in goals]}
+    return {**versions, "quick": quick, "races": races, "goals": [goal.summary() for goal in goals]}
 
 
 def _race(
@@ -130,19 +136,13 @@ def _race(
             "stream": stream.name,
             "shape": str(stream.shape),
             "n_threads": n_threads,
-            "runs": [run.summary() for run in runs.values()],
+            "runs": [
+                {**run.summary(), "times_kmeander": run.times_slower(runs[Kmeander.name])}
+                for run in runs.values()
+            ],
         }
     )
     return runs
-
-
-def _goals(
-    alone: Mapping[Shape, Mapping[str, Run]],
-    together: Mapping[Shape, Mapping[str, Run]],
-    quick: bool,
-) -> Iterator[Goal]:
-    yield from goals_of_the_races(alone, together)
-    yield from goals_of_their_own(10 if quick else 30)
 
 
 def machine_and_versions() -> dict[str, Any]:

@@ -29,7 +29,7 @@ from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 import kmeander
-from benchmarks.bench_core import mixture_stream
+from benchmarks.streams import Shape, mixture
 from kmeander import FSKM, Batch, _kernel
 from kmeander.checkpoint_folder import CheckpointFolder
 from kmeander.sources import Reading, Wanted, open_source
@@ -42,7 +42,7 @@ NAMES = [f"x{i}" for i in range(N_COLUMNS)]
 
 def tables(n_rows: int) -> Iterator[pa.Table]:
     """Gaussian mixtures that move every ten batches."""
-    stream = mixture_stream(BATCH, N_CLUSTERS, N_COLUMNS)
+    stream = mixture(Shape(BATCH, N_CLUSTERS, N_COLUMNS)).batches(0)
     for _ in range(n_rows // BATCH):
         points = next(stream)
         yield pa.table({name: points[:, i] for i, name in enumerate(NAMES)})
@@ -165,7 +165,7 @@ def csv_speed(folder: Path, n_rows: int) -> dict[str, Any]:
 def checkpoint_time(folder: Path) -> dict[str, Any]:
     """A window of twelve batches of 5000 x 20."""
     model = FSKM(N_CLUSTERS, rho=0.7, max_batches=12, n_threads=1, random_state=0)
-    stream = mixture_stream(BATCH, N_CLUSTERS, N_COLUMNS)
+    stream = mixture(Shape(BATCH, N_CLUSTERS, N_COLUMNS)).batches(0)
     for index in range(14):
         model.step(Batch(index, next(stream)))
     assert len(model.window) == 12

@@ -43,9 +43,10 @@ def draw(results: Row) -> Figure:
                     continue
                 look = {"color": colour, "marker": marker, "markersize": 7, "linestyle": "none"}
                 hollow = {"markerfacecolor": "none"} if run["extrapolated"] else {}
-                times.plot(run["mean_ms"] / own["mean_ms"], place, **look, **hollow)
-                if run["surrogate_errors"]:
-                    errors.plot(_mean(run) / _mean(own), place, **look)
+                times.plot(run["times_kmeander"], place, **look, **hollow)
+                ratio = _error_ratio(run, own)
+                if ratio is not None:
+                    errors.plot(ratio, place, **look)
         times.set_xscale("log")
         times.set_yticks(range(len(races)), [_name(race) for race in races])
         times.set_ylim(len(races) - 0.4, -0.6)
@@ -54,9 +55,9 @@ def draw(results: Row) -> Figure:
             axes.axvline(1, color="#0072B2", linewidth=0.8, zorder=0)
             axes.tick_params(axis="y", length=0)
         times.set_xlabel("mean time per batch, kmeander = 1 (log scale)")
-        errors.set_xlabel("mean surrogate error, kmeander = 1; refits of its window lie at 1, too")
+        errors.set_xlabel("mean surrogate error, kmeander = 1")
         times.set_title("Time: left is faster", loc="left", fontsize=10)
-        errors.set_title("Error: left is better", loc="left", fontsize=10)
+        errors.set_title("Error: left is better; refits lie at 1, too", loc="left", fontsize=10)
         present = {run["name"] for race in races for run in race["runs"]}
         handles = [
             mpl.lines.Line2D([], [], color=c, marker=m, linestyle="none", label=name)
@@ -65,17 +66,20 @@ def draw(results: Row) -> Figure:
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
         figure.suptitle(
-            f"One thread each, {results['machine']}; rows per batch, K, columns. Hollow: timed on "
-            "few rows",
+            f"{'Quick run on ' if results['quick'] else ''}{results['machine']}, one thread; "
+            "(rows per batch, K, columns); hollow: timed on few rows",
             fontsize=9,
             color="#555555",
         )
     return figure
 
 
-def _mean(run: Row) -> float:
-    errors: list[float] = run["surrogate_errors"]
-    return sum(errors) / len(errors)
+def _error_ratio(run: Row, own: Row) -> float | None:
+    """Errors over kmeander's at the same batches; None where it is not known which those are."""
+    mine, others = run["surrogate_errors"], own["surrogate_errors"]
+    if not mine or (len(mine) < len(others) and len(run["seconds"]) > 1):
+        return None
+    return float(sum(mine) / sum(others[: len(mine)]))
 
 
 def _name(race: Row) -> str:

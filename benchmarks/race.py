@@ -274,6 +274,9 @@ def in_a_fork(call: Callable[..., T], *arguments: Any) -> T:
         outcome = receiver.recv()
     except EOFError:
         outcome = None
+    except KeyboardInterrupt:
+        process.terminate()
+        raise
     process.join()
     if process.exitcode != 0 or outcome is None:
         raise RuntimeError(f"{call.__name__} failed in its process (exit {process.exitcode})")
