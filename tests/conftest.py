@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 settings.register_profile("kmeander", deadline=None, derandomize=True, max_examples=100)
 # Compiled code under a sanitizer, and all of Python beside it, takes many times as long.
-settings.register_profile("sanitize", deadline=None, derandomize=True, max_examples=12)
+settings.register_profile("sanitize", deadline=None, derandomize=True, max_examples=8)
 settings.load_profile("kmeander")
 
 INITS = ("hungarian", "weighted", "current", "previous")
