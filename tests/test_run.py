@@ -72,6 +72,20 @@ def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None
     assert summary[2].startswith("Shares of the clusters now: ")
 
 
+def test_run_keeps_to_max_points(csv: Path, stream: list[Any]) -> None:
+    done = kmeander(
+        "run", str(csv), "--clusters", "4", "--batch-size", "40", "--rho", ".99",
+        "--max-points", "60", "--quiet",
+    )  # fmt: skip
+    model = FSKM(4, rho=0.99, max_points=60, random_state=0)
+    batches = [*stream[:-1], stream[-1][:-15]]
+    expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
+    found = lines(done.stdout)
+    assert found[0].pop("run")["settings"]["max_points"] == 60
+    assert found == expected
+    assert found[-1]["n_summarised"] > 0
+
+
 def test_csv_parquet_and_standard_input_give_the_same_bytes(csv: Path, tmp_path: Path) -> None:
     rows = np.loadtxt(csv, delimiter=",", skiprows=1)
     parquet = tmp_path / "readings.parquet"

@@ -36,6 +36,7 @@ def run(
     half_life: float | None = None,
     init: str = "hungarian",
     max_batches: int | None = None,
+    max_points: int | None = None,
     max_iter: int = 300,
     tol: float = 0.0,
     n_threads: int | None = None,
@@ -80,7 +81,7 @@ def run(
     rho, half_life : float, optional
         Share of weight that a batch keeps when the next arrives (default 0.5), or the batches after
         which half is forgotten.
-    init, max_batches, max_iter, tol, n_threads, random_state
+    init, max_batches, max_points, max_iter, tol, n_threads, random_state
         As for `ForgetfulKMeans`.
     format : {"csv", "tsv", "ndjson", "parquet", "arrow"}, optional
         By default the ending tells; of Kafka messages "json" (default) or "csv".
@@ -148,6 +149,7 @@ def run(
         init=init,
         rho=0.5 if rho is None else rho,
         max_batches=max_batches,
+        max_points=max_points,
         max_iter=max_iter,
         tol=tol,
         n_threads=n_threads,

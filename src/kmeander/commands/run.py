@@ -93,6 +93,14 @@ def run(
             help="Batches after which half is forgotten, instead of --rho.", rich_help_panel=MODEL
         ),
     ] = None,
+    max_points: Annotated[
+        int | None,
+        typer.Option(
+            help="Remember at most so many points; older batches become fewer weighted means.",
+            min=2,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     init: Annotated[
         Init, typer.Option(help="Where Lloyd starts at each batch.", rich_help_panel=MODEL)
     ] = Init.hungarian,
@@ -273,6 +281,7 @@ def run(
             clusters,
             rho=rho,
             half_life=half_life,
+            max_points=max_points,
             init=init.value,
             n_threads=threads,
             random_state=seed,
