@@ -32,8 +32,8 @@ import kmeander
 from benchmarks.streams import Shape, mixture
 from kmeander import FSKM, Batch, _kernel
 from kmeander.checkpoint_folder import CheckpointFolder
+from kmeander.run_records import Progress, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
-from kmeander.stream_run import Progress, RunSummary
 
 N_CLUSTERS, N_COLUMNS, BATCH, HALF_LIFE = 10, 20, 5000, 2
 REPETITIONS = 5

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 import kmeander
 from kmeander import _kernel, weighted_lloyd
 from kmeander.arrays import Points
-from kmeander.lloyd import draw_seeds, nearest
+from kmeander.lloyd import nearest
+from kmeander.seeding import draw_seeds
 from kmeander.window import Window
 from tests import naive
 from tests.strategies import problems

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from kmeander import InputError, kmeans_error, kmeans_plusplus, weighted_lloyd
 from kmeander.arguments import generator_for
-from kmeander.lloyd import Limits, kmeans, nearest
+from kmeander.lloyd import Limits, nearest
+from kmeander.seeding import kmeans
 from tests import naive
 from tests.strategies import COARSE, problems, tables
 

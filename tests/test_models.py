@@ -23,7 +23,8 @@ from kmeander import (
     surrogate_error,
 )
 from kmeander.arguments import generator_for
-from kmeander.lloyd import Limits, kmeans, weighted_lloyd
+from kmeander.lloyd import Limits, weighted_lloyd
+from kmeander.seeding import kmeans
 from kmeander.stream_model import StreamModel
 from tests import naive
 from tests.conftest import INITS, drifting_stream

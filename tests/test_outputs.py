@@ -22,9 +22,9 @@ from kmeander import FSKM, Batch, InputError, load, predict, run
 from kmeander.commands.progress import Pace, sparkline
 from kmeander.lloyd import nearest
 from kmeander.projection import projection
+from kmeander.run_records import Progress, RunSummary
 from kmeander.sinks import read_facts, read_steps
 from kmeander.standardizer import Standardizer
-from kmeander.stream_run import Progress, RunSummary
 from tests.conftest import drifting_stream
 from tests.strategies import FINE, tables
 from tests.test_run import kmeander

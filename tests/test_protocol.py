@@ -16,7 +16,8 @@ from kmeander.arguments import generator_for
 from kmeander.experiments.protocol import INITS, METHODS, Cell, Methods, Record, Setting, run_cell
 from kmeander.experiments.theorem2 import hungarian_bound
 from kmeander.initialise import hungarian
-from kmeander.lloyd import Limits, kmeans
+from kmeander.lloyd import Limits
+from kmeander.seeding import kmeans
 from kmeander.window import max_batches_for
 from tests import naive
 

@@ -19,7 +19,7 @@ import pytest
 
 from kmeander import CheckpointError, StreamError, checkpoint, load, run
 from kmeander.checkpoint_folder import CheckpointFolder
-from kmeander.stream_run import Progress
+from kmeander.run_records import Progress
 from tests.conftest import drifting_stream
 from tests.test_checkpoint import golden_stream
 from tests.test_run import PROGRAM, kmeander

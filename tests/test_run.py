@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kmeander import FSKM, Batch, InputError, rho_for_half_life, run
+from kmeander.run_records import Progress
 from kmeander.sinks import read_facts, read_steps
 from kmeander.sources import FileSource, Reading, Wanted
-from kmeander.stream_run import Progress
 from tests.conftest import drifting_stream
 
 PROGRAM = str(Path(sys.executable).with_name("kmeander"))

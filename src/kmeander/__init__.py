@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         KmeanderError,
         StreamError,
     )
-    from kmeander.lloyd import LloydResult, kmeans_plusplus, weighted_lloyd
+    from kmeander.lloyd import LloydResult, weighted_lloyd
     from kmeander.models import FSKM, PSKM
     from kmeander.objective import (
         kmeans_error,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kmeander.prediction import predict
     from kmeander.records import Batch, Step
     from kmeander.runner import run
+    from kmeander.seeding import kmeans_plusplus
     from kmeander.window import max_batches_for, rho_for_drift, rho_for_half_life
 
 __all__ = [
@@ -85,7 +86,7 @@ _HOMES = {
     "Step": "records",
     "StreamError": "exceptions",
     "kmeans_error": "objective",
-    "kmeans_plusplus": "lloyd",
+    "kmeans_plusplus": "seeding",
     "load": "estimators",
     "max_batches_for": "window",
     "predict": "prediction",

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from kmeander.arguments import generator_for, positive_number, seed_from, whole_number
 from kmeander.arrays import LARGEST_VALUE, Centroids, Points, checked_points
 from kmeander.exceptions import InputError
-from kmeander.lloyd import Limits, kmeans
+from kmeander.lloyd import Limits
 from kmeander.magnitude import MAGNITUDES, Concept, Shift
 from kmeander.records import Batch
+from kmeander.seeding import kmeans
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState

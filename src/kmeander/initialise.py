@@ -21,7 +21,8 @@ from kmeander.arrays import (
     checked_points,
 )
 from kmeander.exceptions import InputError
-from kmeander.lloyd import Limits, LloydResult, kmeans
+from kmeander.lloyd import Limits, LloydResult
+from kmeander.seeding import kmeans
 from kmeander.window import Bounds, Partition
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kmeander import _kernel
 from kmeander.arguments import (
     finite_number,
-    generator_for,
     is_finite,
-    seed_from,
     thread_count,
     whole_number,
 )
@@ -28,11 +26,10 @@ from kmeander.arrays import (
     checked_weights,
     frozen,
 )
-from kmeander.exceptions import InputError
 from kmeander.window import Bounds, Partition, Totals, Window
 
 if TYPE_CHECKING:
-    from kmeander.arguments import RandomState
+    pass
 
 
 @dataclass(frozen=True)
@@ -233,70 +230,6 @@ def fit_points(
     )
 
 
-def kmeans(
-    points: Points,
-    weights: Weights | None,
-    n_clusters: int,
-    rng: np.random.Generator,
-    limits: Limits,
-) -> LloydResult:
-    """The whole K-means algorithm, KM++ in the paper: k-means++ seeding, then Lloyd.
-
-    The result has as many clusters as there are distinct points where those are fewer.
-    """
-    seeds = draw_seeds(points, weights, n_clusters, rng, limits.n_threads)
-    found = fit_points(points, weights, seeds.centroids, limits, seeds.partition)
-    return LloydResult(
-        **{
-            **vars(found),
-            "n_distances": found.n_distances + seeds.n_distances,
-            "n_distances_plain": found.n_distances_plain + seeds.n_distances_plain,
-        }
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Seeds:
-    """Rows that k-means++ has drawn."""
-
-    rows: NDArray[np.int64]
-    centroids: Centroids
-    # Each point's nearest seed: seeding has measured them all. Labels are final only where bounds
-    # are apart; Lloyd sees to the rest.
-    partition: Partition
-    n_distances: int
-    n_distances_plain: int  # without the last seed's, which only the partition needs
-
-
-def draw_seeds(
-    points: Points,
-    weights: Weights | None,
-    n_clusters: int,
-    rng: np.random.Generator,
-    n_threads: int | None,
-) -> Seeds:
-    """Draw rows by k-means++.
-
-    They are fewer than asked for where there are fewer distinct points of positive weight.
-    """
-    chosen = np.empty(n_clusters, dtype=np.int64)
-    labels = np.empty(len(points), dtype=np.int32)
-    upper, lower = np.empty((2, len(points)), dtype=np.float32)
-    uniforms = rng.random(n_clusters)
-    n_seeds, n_distances = _kernel.seed(
-        points, weights, uniforms, chosen, labels, upper, lower, thread_count(n_threads)
-    )
-    rows = chosen[:n_seeds]
-    centroids = points[rows].astype(np.float64)
-    return Seeds(
-        rows=rows,
-        centroids=centroids,
-        partition=Partition(labels, Bounds(upper, lower, centroids)),
-        n_distances=n_distances,
-        n_distances_plain=min(n_seeds, n_clusters - 1) * len(points),
-    )
-
-
 def nearest(
     points: Points, centroids: Centroids, n_threads: int | None
 ) -> tuple[Labels, NDArray[np.float64]]:
@@ -356,36 +289,6 @@ def weighted_lloyd(
     weights = checked_weights(sample_weight, len(points))
     start = checked_centroids(centroids, points.shape[1])
     return fit_points(points, weights, start, Limits(max_iter, tol, n_threads))
-
-
-def kmeans_plusplus(
-    X: ArrayLike,
-    n_clusters: int,
-    sample_weight: ArrayLike | None = None,
-    *,
-    random_state: RandomState = None,
-) -> Centroids:
-    """Draw `n_clusters` rows of `X` by k-means++.
-
-    The first is drawn by weight, each next one by weight times squared distance to the nearest
-    row drawn so far.
-
-    Examples
-    --------
-    >>> sorted(kmeans_plusplus([[0.0], [0.0], [5.0]], 2, random_state=0).ravel().tolist())
-    [0.0, 5.0]
-    """
-    points = checked_points(X)
-    weights = checked_weights(sample_weight, len(points))
-    whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
-    rng = generator_for(seed_from(random_state), 0)
-    seeds = draw_seeds(points, weights, n_clusters, rng, None)
-    if len(seeds.rows) < n_clusters:
-        raise InputError(
-            f"X has {len(seeds.rows)} distinct points of weight above 0, n_clusters={n_clusters} "
-            "needs at least as many."
-        )
-    return seeds.centroids
 
 
 def _mean_variance(window: Window) -> float:

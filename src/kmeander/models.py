@@ -10,8 +10,9 @@ from kmeander.arguments import generator_for, share_kept, whole_number
 from kmeander.exceptions import InputError
 from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
 from kmeander.lloyd import LloydResult
+from kmeander.memory import Clock, Memory
 from kmeander.records import Batch
-from kmeander.stream_model import Clock, Memory, StreamModel
+from kmeander.stream_model import StreamModel
 from kmeander.summaries import summarise
 from kmeander.window import Window, max_batches_for
 

@@ -13,9 +13,10 @@ from kmeander.arguments import positive_number, whole_number
 from kmeander.checkpoint_folder import CheckpointFolder
 from kmeander.exceptions import InputError
 from kmeander.models import FSKM
+from kmeander.run_records import Outputs, Progress, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
 from kmeander.sources.batching import Batching, microseconds
-from kmeander.stream_run import Outputs, Progress, Runner, RunSummary
+from kmeander.stream_run import Runner
 from kmeander.window import rho_for_half_life
 
 if TYPE_CHECKING:

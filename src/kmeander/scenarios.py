@@ -17,8 +17,9 @@ from kmeander.arguments import generator_for, seed_from, whole_number
 from kmeander.arrays import checked_points
 from kmeander.drift import DriftStream, random_directions
 from kmeander.exceptions import InputError
-from kmeander.lloyd import Limits, kmeans
+from kmeander.lloyd import Limits
 from kmeander.magnitude import Concept
+from kmeander.seeding import kmeans
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState

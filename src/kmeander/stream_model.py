@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,7 +15,6 @@ from kmeander.arrays import (
     Centroids,
     Labels,
     Points,
-    Weights,
     checked_centroids,
     frozen,
     frozen_copy,
@@ -27,43 +25,17 @@ from kmeander.lloyd import (
     Limits,
     LloydResult,
     WindowFit,
-    draw_seeds,
     fit_window,
-    kmeans,
     mean_error,
     nearest,
 )
+from kmeander.memory import Clock, Memory
 from kmeander.records import Batch, Step
+from kmeander.seeding import draw_seeds, kmeans
 from kmeander.window import Partition, Window
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
-
-
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """All that a model has learnt. Replaced as a whole, so a batch is learnt or it is not."""
-
-    window: Window
-    n_steps: int = 0
-    n_features: int | None = None
-    centroids: Centroids | None = None
-    # Points seen before there were K distinct ones: the distinct ones, with their weights.
-    waiting_points: Points | None = None
-    waiting_weights: Weights | None = None
-    concept: int | None = None
-    step: Step | None = None
-
-
-class Clock:
-    """Time since it was made."""
-
-    def __init__(self) -> None:
-        self._started = perf_counter()
-
-    def seconds(self) -> float:
-        """Return the seconds that have passed."""
-        return perf_counter() - self._started
 
 
 class StreamModel(ABC):
@@ -311,7 +283,7 @@ class StreamModel(ABC):
 
     def _begin(self, memory: Memory, batch: Batch, clock: Clock, *, wait: bool) -> Memory:
         """Learn the first K distinct points, or keep what there is and wait."""
-        points, weights = _with_waiting(memory, batch)
+        points, weights = memory.with_waiting(batch)
         rng = generator_for(self.seed, batch.index)
         seeds = draw_seeds(points, weights, self.n_clusters, rng, self.limits.n_threads)
         n_surplus = self.n_clusters - len(seeds.rows)
@@ -426,16 +398,6 @@ class StreamModel(ABC):
             centroids=frozen_copy(centroids),
             window=memory.window.divided(partition),
         )
-
-
-def _with_waiting(memory: Memory, batch: Batch) -> tuple[Points, Weights | None]:
-    """Return the points kept so far and those of the batch as one batch of age 0."""
-    if memory.waiting_points is None or memory.waiting_weights is None:
-        return batch.points, batch.weights
-    weights = np.ones(batch.n_points) if batch.weights is None else batch.weights
-    points = np.concatenate([memory.waiting_points, batch.points])
-    points.flags.writeable = False
-    return points, frozen(np.concatenate([memory.waiting_weights, weights]))
 
 
 def _prequential_error(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kmeander.commands.words import compact, say
 
 if TYPE_CHECKING:
-    from kmeander.stream_run import Progress
+    from kmeander.run_records import Progress
 
 BARS = "▁▂▃▄▅▆▇█"
 SECONDS_PER_LINE = 10.0

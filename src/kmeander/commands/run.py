@@ -16,7 +16,7 @@ from kmeander.commands.words import count, names, pairs, say
 
 if TYPE_CHECKING:
     from kmeander.records import Step
-    from kmeander.stream_run import RunSummary
+    from kmeander.run_records import RunSummary
 
 
 # Under which heading --help shows an option.

@@ -19,9 +19,10 @@ from kmeander.arrays import Points
 from kmeander.drift import DriftStream, drifting_concepts
 from kmeander.exceptions import InputError
 from kmeander.experiments.theorem2 import hungarian_bound
-from kmeander.lloyd import Limits, LloydResult, kmeans, mean_error
+from kmeander.lloyd import Limits, LloydResult, mean_error
 from kmeander.models import FSKM, PSKM
 from kmeander.records import Batch, Step
+from kmeander.seeding import kmeans
 from kmeander.window import max_batches_for, rho_for_drift
 
 # The paper's names of the initialisations, in the order of its figures.

@@ -1,0 +1,47 @@
+"""All that a model has learnt, and the clock of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from kmeander.arrays import Centroids, Points, Weights, frozen
+from kmeander.records import Batch, Step
+from kmeander.window import Window
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """All that a model has learnt. Replaced as a whole, so a batch is learnt or it is not."""
+
+    window: Window
+    n_steps: int = 0
+    n_features: int | None = None
+    centroids: Centroids | None = None
+    # Points seen before there were K distinct ones: the distinct ones, with their weights.
+    waiting_points: Points | None = None
+    waiting_weights: Weights | None = None
+    concept: int | None = None
+    step: Step | None = None
+
+    def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
+        """Return the points kept so far and those of the batch as one batch of age 0."""
+        if self.waiting_points is None or self.waiting_weights is None:
+            return batch.points, batch.weights
+        weights = np.ones(batch.n_points) if batch.weights is None else batch.weights
+        points = np.concatenate([self.waiting_points, batch.points])
+        points.flags.writeable = False
+        return points, frozen(np.concatenate([self.waiting_weights, weights]))
+
+
+class Clock:
+    """Time since it was made."""
+
+    def __init__(self) -> None:
+        self._started = perf_counter()
+
+    def seconds(self) -> float:
+        """Return the seconds that have passed."""
+        return perf_counter() - self._started

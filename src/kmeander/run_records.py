@@ -1,0 +1,85 @@
+"""What a run is told, and what it tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kmeander.records import Step
+
+
+@dataclass
+class RunSummary:
+    """What a run did, since it was started or resumed.
+
+    Parameters
+    ----------
+    n_batches, n_points : int
+        Batches and rows learnt.
+    n_distances, n_reseeded, n_unconverged : int
+        Sums of what their Steps say.
+    n_bad, n_late : int
+        Rows that were set aside; rows that came after their time.
+    n_waiting : int
+        When a run is stopped while its stream pauses: rows that wait for their batch to be
+        complete. They are read again when it goes on.
+    seconds : float
+        Time spent learning.
+    resumed_at : int or None
+        Batches that an earlier run had learnt.
+    stopped : bool
+        Whether the run was asked to stop before the stream ended.
+    last : Step or None
+        The newest.
+    """
+
+    n_batches: int = 0
+    n_points: int = 0
+    n_distances: int = 0
+    n_reseeded: int = 0
+    n_unconverged: int = 0
+    n_bad: int = 0
+    n_late: int = 0
+    n_waiting: int = 0
+    seconds: float = 0.0
+    resumed_at: int | None = None
+    stopped: bool = False
+    last: Step | None = None
+
+    def add(self, step: Step) -> None:
+        """Count one more Step."""
+        self.n_batches += 1
+        self.n_points += step.n_points
+        self.n_distances += step.n_distances
+        self.n_reseeded += len(step.reseeded)
+        self.n_unconverged += not (step.waiting or step.converged)
+        self.seconds += step.seconds or 0.0
+        self.last = step
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is, after each batch and whenever the stream pauses.
+
+    Parameters
+    ----------
+    summary : RunSummary
+    share_read : float or None
+        How much of the stream has been read, where its length is known.
+    lag : int or None
+        Rows that wait to be read, where that is known.
+    """
+
+    summary: RunSummary
+    share_read: float | None
+    lag: int | None
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where things are written."""
+
+    steps: str | None = None
+    assignments: str | None = None
+    centroids: str | None = None
+    model_out: str | None = None
+    bad_rows: str | None = None
