@@ -33,7 +33,7 @@ def shell(block: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def folder(tmp_path: Path) -> Path:
     """A folder like the root of a clone, with the stream of the first block."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    done = shell(block_with("examples/readings.py"), tmp_path)
+    done = shell(block_with("examples/readings.py > readings.csv"), tmp_path)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "readings.csv").read_text().splitlines()) == 20_001
     return tmp_path
@@ -65,7 +65,9 @@ def test_a_killed_run_goes_on(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     killed = (folder / "steps.jsonl").read_bytes()
     table = pq.read_table(folder / "rows")
-    assert table["row"].to_pylist() == list(range(20_000))
+    assert table["row"].to_pylist() == list(range(100_000))
+    # The first command was at work when it was killed, and the second went on from there.
+    assert "No such process" not in done.stderr and "Going on after batch" in done.stderr
     second = block[block.index("kill -9 $!") + len("kill -9 $!") :]
     undisturbed = second.replace("state", "other-state").replace("rows/", "other-rows/")
     done = shell(undisturbed.replace("steps.jsonl", "other-steps.jsonl"), folder)

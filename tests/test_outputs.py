@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from kmeander import FSKM, Batch, InputError, load, predict, run
+from kmeander import FSKM, Batch, InputError, StreamError, load, predict, run
 from kmeander.commands.progress import Pace, sparkline
 from kmeander.lloyd import nearest
 from kmeander.projection import projection
@@ -237,6 +240,23 @@ def test_a_standardised_model_takes_rows_as_they_are(readings: Path, tmp_path: P
     predict(readings, model, out=out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["cluster"] for line in lines] == labels
+
+
+def test_predicting_stopped_in_the_middle_says_that_rows_are_missing(
+    readings: Path, tmp_path: Path
+) -> None:
+    model, stop = tmp_path / "m.km", threading.Event()
+    run(STREAM, 3, model_out=model)
+
+    def arrays() -> Iterator[NDArray[np.float64]]:
+        yield STREAM[0]
+        stop.set()
+        yield STREAM[1]
+
+    with pytest.raises(StreamError, match=r"stopped after \d+ rows: .* does not have all"):
+        predict(arrays(), model, out=tmp_path / "out.ndjson", stop=stop)
+    with pytest.raises(InputError, match=r"there is no model .*none\.km"):
+        predict(readings, tmp_path / "none.km", out=tmp_path / "out.ndjson")
 
 
 def test_predicting_what_does_not_fit_is_refused(readings: Path, tmp_path: Path) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 
 from kmeander import FSKM, Batch, InputError, rho_for_half_life, run
+from kmeander.commands.signals import stop_on_signals
 from kmeander.run_records import Progress
 from kmeander.sinks import read_facts, read_steps
 from kmeander.sources import FileSource, Reading, Wanted
@@ -70,6 +75,40 @@ def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None
         f"{expected[-1]['batch_error']:.6g}; window of 5 batches, rho 0.7071."
     )
     assert summary[2].startswith("Shares of the clusters now: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\r1,2\r3,4\r", "has a header that cannot be read"),
+        (b"\n\na,b\n1,2\n", "begins with an empty line"),
+    ],
+)
+def test_headers_that_are_none_are_explained(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_bytes(content)
+    done = kmeander("run", str(path), "--clusters", "1")
+    assert done.returncode == 1
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_names_of_nothing_are_refused(csv: Path) -> None:
+    done = kmeander("run", str(csv), "--columns", "")
+    assert done.returncode == 2
+    assert "names no column" in done.stderr
+    done = kmeander("run", "drift:")
+    assert done.returncode == 1
+    assert "names no file" in done.stderr
+
+
+def test_signals_do_not_break_into_reading() -> None:
+    """pyarrow would end what it reads with an error of its own."""
+    rows = b"a,b\n" + b"1.25,2.5\n" * 3_000_000
+    options = arrow_csv.ReadOptions(use_threads=False)
+    with stop_on_signals(quiet=True) as stop:
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        assert arrow_csv.read_csv(io.BytesIO(rows), options).num_rows == 3_000_000
+        assert stop.wait(10)
 
 
 def test_run_keeps_to_max_points(csv: Path, stream: list[Any]) -> None:

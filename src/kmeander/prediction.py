@@ -74,7 +74,12 @@ def predict(
     """
     if bad_rows not in ("error", "skip"):
         raise InputError(f"bad_rows must be error or skip, got {bad_rows!r}.")
-    state = saved_model.read(model)
+    try:
+        state = saved_model.read(model)
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no model {os.fspath(model)}. kmeander run --model-out writes one."
+        ) from None
     stored = state["model"]
     centroids = None if stored is None else _MODELS[state["estimator"]].from_state(stored).centroids
     if centroids is None:
@@ -105,7 +110,10 @@ def predict(
         stack.callback(sink.close)
         for cut in Batches(opened.blocks(), Batching(), refuse_bad=bad_rows == "error"):
             if stop is not None and stop.is_set():
-                break
+                raise StreamError(
+                    f"stopped after {summary.n_points:,} rows: {out} does not have all. Start "
+                    "again for the rest."
+                )
             if cut is None:
                 continue
             summary.n_bad += len(cut.bad)

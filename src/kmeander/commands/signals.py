@@ -21,7 +21,10 @@ def stop_on_signals(*, quiet: bool) -> Iterator[threading.Event]:
 
     Whatever was committed before stays good: the next run goes on from there.
     """
+    import pyarrow as pa
+
     stop = threading.Event()
+    pa.enable_signal_handlers(False)  # else a signal ends whatever pyarrow is reading with an error
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
         if stop.is_set():

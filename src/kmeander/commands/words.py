@@ -37,7 +37,16 @@ def compact(number: float) -> str:
 
 def names(text: str | None) -> list[str] | None:
     """Return names that were given with commas between, or None."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    import typer
+
+    if text is None:
+        return None
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise typer.BadParameter(
+            f"{text!r} names no column. Give names with commas between, or leave the option out"
+        )
+    return found
 
 
 def pairs(given: list[str] | None) -> dict[str, str]:

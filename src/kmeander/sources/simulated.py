@@ -79,6 +79,8 @@ def open_drift(address: str, wanted: Wanted) -> SimulatedSource:
     Its first concept is the file; the others are made by `simulate_drifts`.
     """
     path, _, query = address.removeprefix(PREFIX).partition("?")
+    if not path:
+        raise InputError(f"{address!r} names no file. Write drift:FILE?epsilon=0.5.")
     settings = dict(_DEFAULTS)
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in settings:

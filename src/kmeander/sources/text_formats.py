@@ -77,8 +77,19 @@ class CsvFormat(TextFormat):
                 "header. Convert it first, with iconv for instance."
             ) from error
         if not text.strip():
+            if block.strip():
+                raise InputError(
+                    f"{name} begins with an empty line. The first line must hold the names of the "
+                    "columns; remove what stands before them."
+                )
             raise InputError(f"{name} is empty: not even a header.")
-        names = next(csv.reader([text.rstrip("\r")], delimiter=self._delimiter))
+        try:
+            names = next(csv.reader([text.rstrip("\r")], delimiter=self._delimiter))
+        except csv.Error as error:
+            raise InputError(
+                f"{name} has a header that cannot be read: {error}. Lines must end with a line "
+                "feed; tr '\\r' '\\n' converts those of an old Macintosh."
+            ) from error
         if all(_is_number(field) for field in names):
             raise InputError(
                 f"{name} begins with a row of numbers. The first line must hold the names of "
