@@ -6,6 +6,7 @@ has filled with thread pools.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -131,8 +132,9 @@ class River(Contestant):
         super().__init__(shape, seed, n_threads)
         self.model = self._made()
 
+    @abstractmethod
     def _made(self) -> Any:
-        raise NotImplementedError
+        """Return the model."""
 
     def learn(
         self,
