@@ -31,6 +31,10 @@ public:
     // Weighted sums of squared distances to the own centroid; after settle.
     Errors errors(const double *centroids) const;
 
+    // What a batch like those of the window would cost if it came next, decayed sum: each batch
+    // under the centroids as they would be without it. After settle.
+    double error_left_out(const double *centroids);
+
     // Decayed mass per cluster, and decayed mean of one cluster.
     const std::vector<double> &masses();
     void mean(std::size_t cluster, double *mean) const;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "bounds.hpp"
+
 namespace kmeander {
 
 PackedCentroids::PackedCentroids(std::size_t k, std::size_t d)
@@ -28,8 +30,12 @@ const double *group_of(const Rows &rows, std::size_t begin, std::size_t end, dou
     return scratch;
 }
 
-void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
-             std::int32_t *labels, double *squared) {
+namespace {
+
+// Call found(begin, end, squared, second) for groups of rows, once their `labels` are there.
+template <class Found>
+void sweep(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
+           std::int32_t *labels, const Found &found) {
     const std::size_t d = rows.columns;
     PackedCentroids packed(k, d);
     packed.pack(centroids);
@@ -39,11 +45,49 @@ void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size
     team.run(n_groups, [&](std::size_t group, std::size_t worker) {
         const std::size_t begin = group * kGroupRows;
         const std::size_t end = std::min(begin + kGroupRows, rows.count);
-        double second[kGroupRows];
+        double squared[kGroupRows], second[kGroupRows];
         instruction_set().nearest(group_of(rows, begin, end, scratch.of(worker)), end - begin, d,
                                   packed.blocks(), packed.all(), packed.n_blocks(),
-                                  labels + begin, squared + begin, second);
+                                  labels + begin, squared, second);
+        found(begin, end, squared, second);
     });
+}
+
+}  // namespace
+
+void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
+             std::int32_t *labels, double *squared) {
+    sweep(rows, centroids, k, n_threads, labels,
+          [&](std::size_t begin, std::size_t end, const double *nearest, const double *) {
+              std::copy(nearest, nearest + (end - begin), squared + begin);
+          });
+}
+
+Measured measure(const Rows &rows, const double *weights, const double *centroids, std::size_t k,
+                 std::size_t n_threads, std::int32_t *labels, float *upper, float *lower) {
+    std::vector<double> squared(rows.count);
+    sweep(rows, centroids, k, n_threads, labels,
+          [&](std::size_t begin, std::size_t end, const double *nearest, const double *second) {
+              for (std::size_t i = begin; i < end; ++i) {
+                  squared[i] = nearest[i - begin];
+                  upper[i] = bound_above(nearest[i - begin]);
+                  lower[i] = bound_below(second[i - begin]);
+              }
+          });
+    const auto weight = [weights](std::size_t i) { return weights == nullptr ? 1.0 : weights[i]; };
+    double mass = 0.0, sum = 0.0, spread = 0.0;
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        mass += weight(i);
+        sum += weight(i) * squared[i];
+    }
+    const double error = sum / mass;
+    if (error <= 0.0) return {0.0, 0.0};
+    // As shares of the mean: fourth powers of the values would overflow.
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        const double off = weight(i) * (squared[i] / error - 1.0);
+        spread += off * off;
+    }
+    return {error, std::sqrt(spread) / mass};
 }
 
 namespace {

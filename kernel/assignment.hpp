@@ -58,6 +58,16 @@ const double *group_of(const Rows &rows, std::size_t begin, std::size_t end, dou
 void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
              std::int32_t *labels, double *squared);
 
+// The error of rows under centroids that have not learnt them.
+struct Measured {
+    double error;     // weighted mean of squared distances
+    double relative;  // standard error of that mean, as a share of it
+};
+
+// Labels of all rows, bounds of their distances, and their error; `weights` may be null.
+Measured measure(const Rows &rows, const double *weights, const double *centroids, std::size_t k,
+                 std::size_t n_threads, std::int32_t *labels, float *upper, float *lower);
+
 // Position of the first value that is not finite or larger than `limit` in magnitude; -1 if none.
 std::int64_t first_beyond(const Rows &rows, double limit);
 

@@ -21,6 +21,7 @@
 #include "lloyd.hpp"
 #include "seeding.hpp"
 #include "summaries.hpp"
+#include "swaps.hpp"
 
 namespace nb = nanobind;
 
@@ -75,6 +76,22 @@ void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t
                       squared.data());
 }
 
+std::tuple<double, double> measure(const Points &points, std::optional<Weights> weights,
+                                   const Centroids &centroids, Out1<std::int32_t> labels,
+                                   Out1<float> upper, Out1<float> lower, std::size_t n_threads) {
+    const kmeander::Rows rows = rows_of(points);
+    need_rows(rows, centroids.shape(1));
+    need(centroids.shape(0) > 0, "no centroids");
+    for (const std::size_t length : {labels.shape(0), upper.shape(0), lower.shape(0)})
+        need(length == rows.count, "outputs are too short");
+    const double *shares = data_or_null(weights, rows.count);
+    const nb::gil_scoped_release release;
+    const kmeander::Measured found =
+        kmeander::measure(rows, shares, aligned(centroids.data()), centroids.shape(0), n_threads,
+                          labels.data(), upper.data(), lower.data());
+    return {found.error, found.relative};
+}
+
 std::tuple<std::size_t, std::int64_t> seed(const Points &points, std::optional<Weights> weights,
                                            const Weights &uniforms, Out1<std::int64_t> chosen,
                                            Out1<std::int32_t> labels, Out1<float> upper,
@@ -92,7 +109,14 @@ std::tuple<std::size_t, std::int64_t> seed(const Points &points, std::optional<W
     return {seeds.count, seeds.n_distances};
 }
 
-using Report = std::tuple<std::int64_t, std::int64_t, bool, double, double, double, double,
+// A label outside the clusters would be followed out of the arrays.
+bool are_labels(const std::int32_t *begin, const std::int32_t *end, std::size_t k) {
+    return std::all_of(begin, end, [k](std::int32_t label) {
+        return label >= 0 && static_cast<std::size_t>(label) < k;
+    });
+}
+
+using Report = std::tuple<std::int64_t, std::int64_t, bool, double, double, double, double, double,
                           std::vector<std::int32_t>>;
 
 Report lloyd(
@@ -127,12 +151,7 @@ Report lloyd(
         const double *known = nullptr;
         if (b < n_bounded) known = aligned(snapshot->data());
         else if (is_newest && newest_snapshot) known = aligned(newest_snapshot->data());
-        // A label outside the clusters would be followed out of the arrays.
-        need(known == nullptr || std::all_of(labels.data() + begin, labels.data() + end,
-                                             [k](std::int32_t label) {
-                                                 return label >= 0 &&
-                                                        static_cast<std::size_t>(label) < k;
-                                             }),
+        need(known == nullptr || are_labels(labels.data() + begin, labels.data() + end, k),
              "bounds without labels");
         batches.push_back({rows, data_or_null(weights[b], rows.count), decay.data()[b],
                            labels.data() + begin, upper.data() + begin, lower.data() + begin, known,
@@ -151,11 +170,39 @@ Report lloyd(
         const kmeander::LloydReport report =
             kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads, interrupted},
                             cluster_masses.data());
-        return {report.n_iter,       report.n_distances, report.converged,   report.first.window,
-                report.first.newest, report.last.window, report.last.newest, report.reseeded};
+        return {report.n_iter,       report.n_distances, report.converged,
+                report.first.window, report.first.newest, report.last.window,
+                report.last.newest,  report.left_out,     report.reseeded};
     } catch (const kmeander::Interrupted &) {
         throw nb::python_error();  // what the signal's handler raised, KeyboardInterrupt as a rule
     }
+}
+
+std::tuple<std::int64_t, std::int64_t, std::vector<std::int32_t>> swap(
+    const std::vector<Points> &points, const std::vector<std::optional<Weights>> &weights,
+    const Weights &decay, Out1<std::int32_t> labels, Out1<float> upper, Out1<float> lower,
+    Out2 centroids, const Weights &uniforms, std::size_t n_threads) {
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    need(!points.empty() && k > 0, "no batches or no centroids");
+    for (const std::size_t length : {weights.size(), decay.shape(0)})
+        need(length == points.size(), "one entry per batch is needed");
+    std::vector<kmeander::Batch> batches;
+    std::size_t begin = 0;
+    for (std::size_t b = 0; b < points.size(); ++b) {
+        const kmeander::Rows rows = rows_of(points[b]);
+        need_rows(rows, d);
+        batches.push_back({rows, data_or_null(weights[b], rows.count), decay.data()[b],
+                           labels.data() + begin, upper.data() + begin, lower.data() + begin,
+                           centroids.data(), nullptr, nullptr, nullptr, false});
+        begin += rows.count;
+    }
+    for (const std::size_t length : {labels.shape(0), upper.shape(0), lower.shape(0)})
+        need(length == begin, "labels or bounds and points differ in length");
+    need(are_labels(labels.data(), labels.data() + begin, k), "bounds without labels");
+    const nb::gil_scoped_release release;
+    const kmeander::SwapReport report = kmeander::swap_centroids(
+        batches, k, centroids.data(), uniforms.data(), uniforms.shape(0), n_threads);
+    return {report.n_swaps, report.n_distances, report.swapped};
 }
 
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
@@ -186,6 +233,8 @@ NB_MODULE(_kernel, module) {
     module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
     module.def("nearest", &nearest, "points"_a, "centroids"_a, "labels"_a.noconvert(),
                "squared"_a.noconvert(), "n_threads"_a);
+    module.def("measure", &measure, "points"_a, "weights"_a.none(), "centroids"_a,
+               "labels"_a.noconvert(), "upper"_a.noconvert(), "lower"_a.noconvert(), "n_threads"_a);
     module.def("seed", &seed, "points"_a, "weights"_a.none(), "uniforms"_a, "chosen"_a.noconvert(),
                "labels"_a.noconvert(), "upper"_a.noconvert(), "lower"_a.noconvert(), "n_threads"_a);
     module.def("lloyd", &lloyd, "points"_a, "weights"_a, "decay"_a, "labels"_a.noconvert(),
@@ -193,6 +242,9 @@ NB_MODULE(_kernel, module) {
                "newest_snapshot"_a.none(), "masses"_a.noconvert(), "sums"_a.noconvert(),
                "scatter"_a.noconvert(), "n_summed"_a, "centroids"_a.noconvert(),
                "cluster_masses"_a.noconvert(), "max_iter"_a, "shift"_a, "n_threads"_a);
+    module.def("swap", &swap, "points"_a, "weights"_a, "decay"_a, "labels"_a.noconvert(),
+               "upper"_a.noconvert(), "lower"_a.noconvert(), "centroids"_a.noconvert(),
+               "uniforms"_a, "n_threads"_a);
     module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
                "masses"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);

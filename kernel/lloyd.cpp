@@ -68,6 +68,7 @@ public:
 
     void finish(LloydReport &report, double *masses) {
         partition_.settle();
+        report.left_out = aggregates_.error_left_out(centroids_);
         const std::vector<double> &found = aggregates_.masses();
         std::copy(found.begin(), found.end(), masses);
         report.n_distances = n_distances_ + partition_.n_distances();

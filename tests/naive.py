@@ -449,3 +449,130 @@ def surrogate_gaps(errors: Weights, n_before: int, rho: float) -> list[float]:
         )
         gaps.append(math.fsum(seen[n_before:]) / t - surrogate)
     return gaps
+
+
+@dataclass
+class Swaps:
+    """Local search: where it ended, and the least margin by which anything was decided."""
+
+    centroids: list[list[float]]
+    swapped: list[int]
+    margin: float
+
+
+def swaps(points: Points, weights: Weights, centroids: Points, uniforms: Weights) -> Swaps:
+    """LS++: draw by cost, put a centroid there, take away the one whose removal costs least."""
+    found = [list(map(float, c)) for c in centroids]
+    swapped: set[int] = set()
+    margin = math.inf
+    for uniform in uniforms:
+        labels = [nearest(x, found) for x in points]
+        # Costs stand one after the other by cluster, and within it as the points come.
+        order = sorted(range(len(points)), key=lambda i: labels[i])
+        costs = [weights[i] * squared_distance(points[i], found[labels[i]]) for i in order]
+        total = math.fsum(costs)
+        if total == 0:
+            break
+        passed = list(itertools.accumulate(costs))
+        mark = uniform * passed[-1]
+        place = next(p for p, reached in enumerate(passed) if reached > mark)
+        margin = min([margin, *(abs(reached - mark) / total for reached in passed)])
+        candidate = list(map(float, points[order[place]]))
+        margin = min([margin, *(margin_of_nearest(x, found) for x in points)])
+        trials = [[*found[:k], candidate, *found[k + 1 :]] for k in range(len(found))]
+        errors = [math.fsum(weights) * kmeans_error(points, trial, weights) for trial in trials]
+        best = errors.index(min(errors))
+        margin = min(
+            [margin, *(abs(e - errors[best]) / total for e in errors if e != errors[best])]
+        )
+        margin = min(margin, abs(total - errors[best]) / total)
+        if errors.count(errors[best]) > 1:
+            margin = 0.0
+        if errors[best] < total:
+            found = trials[best]
+            swapped.add(best)
+    # Of those put elsewhere, each takes a place near its old one: the least sum of squares.
+    moved = sorted(swapped)
+    ways = list(itertools.permutations(moved)) if len(moved) <= 6 else []
+    lengths = [
+        math.fsum(
+            squared_distance(centroids[k], found[place])
+            for k, place in zip(moved, way, strict=True)
+        )
+        for way in ways
+    ]
+    if not ways:
+        margin = 0.0  # too many ways to try
+        return Swaps(found, moved, margin)
+    shortest = ways[lengths.index(min(lengths))]
+    margin = min(
+        [margin, *(length / min(lengths) - 1 for length in lengths if length != min(lengths))]
+        if min(lengths) > 0
+        else [0.0]
+    )
+    placed = list(found)
+    for k, place in zip(moved, shortest, strict=True):
+        placed[k] = found[place]
+    return Swaps(placed, moved, margin)
+
+
+def expected_error(
+    batches: Sequence[Points],
+    weights: Sequence[Weights],
+    decays: Weights,
+    labels: Sequence[Any],
+    n_clusters: int,
+) -> float:
+    """Decayed mean error of the batches, each under the means of its clusters without it.
+
+    Where the others have less of a cluster than one row of the batch weighs, rows (all as if they
+    weighed the same) are left out one at a time.
+    """
+    total = mass = 0.0
+    for t, batch in enumerate(batches):
+        row = math.fsum(weights[t]) / len(batch)
+        mass += decays[t] * math.fsum(weights[t])
+        for k in range(n_clusters):
+            own = [i for i in range(len(batch)) if labels[t][i] == k]
+            share = math.fsum(weights[t][i] for i in own)
+            if share == 0:
+                continue
+            others = [
+                (decays[s] * weights[s][i], batches[s][i])
+                for s in range(len(batches))
+                for i in range(len(batches[s]))
+                if s != t and labels[s][i] == k
+            ]
+            rest = math.fsum(w for w, _ in others)
+            everything = others + [(decays[t] * weights[t][i], batch[i]) for i in own]
+            if rest > decays[t] * row:
+                centre = mean_of(
+                    [x for _, x in others], [w for w, _ in others], [*range(len(others))]
+                )
+                for i in own:
+                    total += decays[t] * weights[t][i] * squared_distance(batch[i], centre)
+                continue
+            mean = mean_of(batch, weights[t], own)
+            centre = mean_of(
+                [x for _, x in everything], [w for w, _ in everything], [*range(len(everything))]
+            )
+            for i in own:
+                factor = share / (share - row) if share > row else 1.0
+                left_out = [m + (x - m) * factor for x, m in zip(batch[i], mean, strict=True)]
+                total += decays[t] * weights[t][i] * squared_distance(left_out, mean)
+            total += decays[t] * share * squared_distance(mean, centre)
+    return total / mass
+
+
+def z_of_estimate(epsilon: float, se: float, usual: Sequence[tuple[float, float]]) -> float:
+    """Standard deviations above what is usual, for many points."""
+    ordered = sorted(e for e, _ in usual)
+    centre = _median(ordered)
+    spread = 1.4826 * _median(sorted(abs(e - centre) for e in ordered))
+    unexplained = max(0.0, spread**2 - _median(sorted(s**2 for _, s in usual)))
+    return (epsilon - max(0.0, centre)) / math.sqrt(se**2 + unexplained)
+
+
+def _median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -458,7 +458,7 @@ def test_a_model_that_takes_over_keeps_the_seed() -> None:
     assert other.seed == 1
     assert repr(other) == (
         "FSKM(n_clusters=4, max_iter=300, tol=0.0, n_threads=None, init='hungarian', rho=0.5, "
-        "max_batches=None, max_points=None, random_state=1)"
+        "refine=None, forgetting='fixed', max_batches=None, max_points=None, random_state=1)"
     )
 
 

@@ -14,6 +14,15 @@ def nearest(
     squared: NDArray[np.float64],  # out  (n,)  squared distances to the nearest centroid
     n_threads: int,
 ) -> None: ...
+def measure(
+    points: Points,  # in   (n, d)
+    weights: Weights | None,  # in   (n,)
+    centroids: Centroids,  # in   (k, d)
+    labels: Labels,  # out  (n,)
+    upper: NDArray[np.float32],  # out  (n,)  bound of the distance to the nearest centroid
+    lower: NDArray[np.float32],  # out  (n,)  bound of the distances to the others
+    n_threads: int,
+) -> tuple[float, float]: ...  # mean squared distance, its standard error as a share of it
 def seed(
     points: Points,  # in   (n, d)
     weights: Weights | None,  # in   (n,)
@@ -43,10 +52,22 @@ def lloyd(
     max_iter: int,
     shift: float,
     n_threads: int,
-) -> tuple[int, int, bool, float, float, float, float, list[int]]: ...
+) -> tuple[int, int, bool, float, float, float, float, float, list[int]]: ...
 
 # passes, distances computed, converged; sums of squared distances at the start, decayed over the
-# window and of the newest batch alone, and the same at the end; clusters seeded anew
+# window and of the newest batch alone, and the same at the end; that of the window once more, each
+# batch under centroids made without it; clusters seeded anew
+def swap(
+    points: Sequence[Points],  # in      (n, d) per batch, the oldest first
+    weights: Sequence[Weights | None],  # in      (n,) per batch
+    decay: Weights,  # in      (batches,)
+    labels: Labels,  # in/out  (all points,) nearest of the centroids
+    upper: NDArray[np.float32],  # in/out  (all points,) bound of the own distance
+    lower: NDArray[np.float32],  # in/out  (all points,) bound of all other distances
+    centroids: Centroids,  # in/out  (k, d)
+    uniforms: NDArray[np.float64],  # in      (candidates,) numbers in [0, 1): one draw each
+    n_threads: int,
+) -> tuple[int, int, list[int]]: ...  # swaps, distances computed, clusters swapped
 def summarise(
     points: Points,  # in   (n, d)
     weights: Weights | None,  # in   (n,)

@@ -100,8 +100,9 @@ class WindowFit:
     masses: Masses
     initial_error: float
     error: float
-    newest_initial_error: float
     newest_error: float
+    # What a batch like those of the window would cost: each under centroids made without it.
+    expected_error: float
     reseeded: tuple[int, ...]
     n_iter: int
     converged: bool
@@ -121,7 +122,7 @@ def fit_window(
     centroids = np.array(centroids, dtype=np.float64, order="C")
     room = _Room(window, centroids)
     masses = np.empty(n_clusters)
-    n_iter, n_distances, converged, *errors, reseeded = _kernel.lloyd(
+    n_iter, n_distances, converged, *errors, left_out, reseeded = _kernel.lloyd(
         [batch.points for batch in window.batches],
         [batch.weights for batch in window.batches],
         window.decay,
@@ -148,8 +149,8 @@ def fit_window(
         masses=frozen(masses),
         initial_error=(errors[0] + within) / mass,
         error=(errors[2] + within) / mass,
-        newest_initial_error=errors[1] / newest_mass,
         newest_error=errors[3] / newest_mass,
+        expected_error=(left_out + within) / mass,
         reseeded=tuple(reseeded),
         n_iter=n_iter,
         converged=converged,
@@ -238,6 +239,27 @@ def nearest(
     squared = np.empty(len(points))
     _kernel.nearest(points, centroids, labels, squared, thread_count(n_threads))
     return labels, squared
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Points under centroids that have not learnt them."""
+
+    error: float
+    relative_se: float  # standard error of the error, as a share of it
+    partition: Partition
+
+
+def measure(
+    points: Points, weights: Weights | None, centroids: Centroids, n_threads: int | None
+) -> Measured:
+    """Return the error of points, and all that is known of their distances."""
+    labels = np.empty(len(points), dtype=np.int32)
+    upper, lower = np.empty((2, len(points)), dtype=np.float32)
+    error, relative_se = _kernel.measure(
+        points, weights, centroids, labels, upper, lower, thread_count(n_threads)
+    )
+    return Measured(error, relative_se, Partition(labels, Bounds(upper, lower, centroids)))
 
 
 def mean_error(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kmeander.arrays import Centroids, Points, Weights, frozen
 from kmeander.records import Batch, Step
 from kmeander.window import Window
+
+if TYPE_CHECKING:
+    from kmeander.arrival import Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +29,9 @@ class Memory:
     waiting_weights: Weights | None = None
     concept: int | None = None
     step: Step | None = None
+    # What the next batch should cost if nothing changes, and how the latest have differed.
+    expected_error: float | None = None
+    usual: tuple[Estimate, ...] = ()
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
         """Return the points kept so far and those of the batch as one batch of age 0."""

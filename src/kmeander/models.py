@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import generator_for, share_kept, whole_number
+from kmeander.arrays import Centroids
+from kmeander.arrival import Arrival, ages_to_keep
 from kmeander.exceptions import InputError
 from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
 from kmeander.lloyd import LloydResult
@@ -19,6 +21,8 @@ from kmeander.window import Window, max_batches_for
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
 
+FORGETTING = ("fixed", "adaptive")
+
 
 class FSKM(StreamModel):
     """Forgetful Streaming K-means, Algorithm 2 of the paper.
@@ -30,6 +34,14 @@ class FSKM(StreamModel):
         Where Lloyd starts at each batch: HI, WI, CC or PC.
     rho : float, default=0.5
         Share of weight that a batch keeps when its age grows by one.
+    refine : {None, "swaps"} or int, default=None
+        Local search before Lloyd: so many points (20 with ``"swaps"``) are tried as centroids, each
+        in the place of the one whose removal costs least, and kept where the surrogate error falls.
+        None is the paper's algorithm.
+    forgetting : {"fixed", "adaptive"}, default="fixed"
+        ``"adaptive"``: where a batch contradicts the ones before it, beyond chance and beyond what
+        is usual in the stream, those lose so much weight at once that the error they would add is
+        negligible: they keep ``0.01 / epsilon`` of it. ``"fixed"`` is the paper's algorithm.
     max_batches : int, optional
         Cap on the batches remembered. A batch leaves, in any case, once its age reaches
         ``max_batches_for(rho)``; with ``rho=1`` none does, so the cap must be given.
@@ -58,6 +70,8 @@ class FSKM(StreamModel):
         *,
         init: str = "hungarian",
         rho: float = 0.5,
+        refine: str | int | None = None,
+        forgetting: str = "fixed",
         max_batches: int | None = None,
         max_points: int | None = None,
         max_iter: int = 300,
@@ -68,6 +82,10 @@ class FSKM(StreamModel):
         if not isinstance(init, str) or init not in INITIALISATIONS:
             raise InputError(
                 f"init must be one of {', '.join(map(repr, INITIALISATIONS))}, got {init!r}."
+            )
+        if not isinstance(forgetting, str) or forgetting not in FORGETTING:
+            raise InputError(
+                f"forgetting must be one of {', '.join(map(repr, FORGETTING))}, got {forgetting!r}."
             )
         rho = share_kept(rho)
         if max_batches is not None:
@@ -82,12 +100,14 @@ class FSKM(StreamModel):
         super().__init__(
             n_clusters,
             rho=rho,
+            refine=refine,
             max_iter=max_iter,
             tol=tol,
             n_threads=n_threads,
             random_state=random_state,
         )
         self.init = init
+        self.forgetting = forgetting
         self.max_batches = max_batches
         self._oldest_age = max_batches_for(rho) if rho < 1 else math.inf
         self.max_points = self._checked_max_points(max_points)
@@ -115,15 +135,24 @@ class FSKM(StreamModel):
             **super().settings(),
             "init": self.init,
             "rho": self.rho,
+            "refine": self.refine,
+            "forgetting": self.forgetting,
             "max_batches": self.max_batches,
             "max_points": self.max_points,
         }
 
     def _continue(
-        self, memory: Memory, batch: Batch, clock: Clock, current: LloydResult | None
+        self,
+        memory: Memory,
+        batch: Batch,
+        clock: Clock,
+        arrival: Arrival,
+        current: LloydResult | None,
     ) -> Memory:
         assert memory.centroids is not None
-        aged = memory.window.aged(batch.elapsed, self._oldest_age, self.max_batches, rho=self.rho)
+        kept = arrival.history_kept if self.forgetting == "adaptive" else 1.0
+        elapsed = batch.elapsed + ages_to_keep(kept, self.rho)
+        aged = memory.window.aged(elapsed, self._oldest_age, self.max_batches, rho=self.rho)
         previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
         start = INITIALISATIONS[self.init](
             previous,
@@ -147,8 +176,25 @@ class FSKM(StreamModel):
                 start.n_distances_plain + found.n_distances,
                 start.newest,
             )
+        start = _told(start, arrival, batch, memory.centroids)
         window = aged.joined_by(batch.points, batch.weights, start.newest)
-        return self._learn(window, start, batch, clock, moved_from=memory.centroids)
+        return self._learn(memory, window, start, batch, clock, arrival, kept)
+
+
+def _told(start: Start, arrival: Arrival, batch: Batch, before: Centroids) -> Start:
+    """Return the start with what the arrival has found out about the batch, if it begins there.
+
+    Its distances then count: they are those of the first pass.
+    """
+    if start.centroids is not before:
+        return start
+    n_distances = batch.n_points * len(before)
+    return Start(
+        start.centroids,
+        start.n_distances + n_distances,
+        start.n_distances_plain,
+        arrival.partition,
+    )
 
 
 class PSKM(StreamModel):
@@ -199,7 +245,12 @@ class PSKM(StreamModel):
         return super()._begin(memory, batch, clock, wait=wait)
 
     def _continue(
-        self, memory: Memory, batch: Batch, clock: Clock, current: LloydResult | None
+        self,
+        memory: Memory,
+        batch: Batch,
+        clock: Clock,
+        arrival: Arrival,
+        current: LloydResult | None,
     ) -> Memory:
         assert memory.centroids is not None
         window = memory.window
@@ -209,5 +260,6 @@ class PSKM(StreamModel):
             found = self._current(batch, current)
             start = start_current(before, found, lambda: generator_for(self.seed, batch.index, 1))
             window = Window(self.rho)
+        start = _told(start, arrival, batch, memory.centroids)
         window = window.joined_by(batch.points, batch.weights, start.newest)
-        return self._learn(window, start, batch, clock, moved_from=memory.centroids)
+        return self._learn(memory, window, start, batch, clock, arrival)

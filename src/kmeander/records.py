@@ -130,6 +130,22 @@ class Step:
     n_summarised : int
         Of the batches in the window, how many are remembered by weighted means; see `max_points`
         of `FSKM`.
+    expected_error : float or None
+        What the prequential error of the next batch should be if nothing changes: the mean error
+        of the batches in the window, each under centroids that have not learnt it.
+    drift_epsilon : float or None
+        Estimate of the paper's epsilon: the prequential error is ``1 + drift_epsilon`` times what
+        was expected.
+    drift_se : float or None
+        Its standard error.
+    drift_z : float or None
+        How many standard deviations it lies above what is usual in this stream; None until a few
+        batches have shown what that is.
+    history_kept : float
+        Share of their weight that the batches before this one kept, beside rho, although it
+        contradicts them: 1 where it does not; see `forgetting` of `FSKM`.
+    swapped : tuple of int
+        Clusters whose centroid was put elsewhere by local search; see `refine` of `FSKM`.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -153,6 +169,12 @@ class Step:
     n_distances: int = 0
     n_distances_plain: int = 0
     n_summarised: int = 0
+    expected_error: float | None = None
+    drift_epsilon: float | None = None
+    drift_se: float | None = None
+    drift_z: float | None = None
+    history_kept: float = 1.0
+    swapped: tuple[int, ...] = ()
     seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,7 +204,8 @@ class Step:
         for name in ("centroids", "masses", "moved"):
             if values.get(name) is not None:
                 values[name] = frozen(np.array(values[name], dtype=np.float64))
-        values["reseeded"] = tuple(values.get("reseeded", ()))
+        for name in ("reseeded", "swapped"):
+            values[name] = tuple(values.get(name, ()))
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:

@@ -19,18 +19,18 @@ from kmeander.arrays import (
     frozen,
     frozen_copy,
 )
+from kmeander.arrival import Arrival, Estimate, arrive, usual_after
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.initialise import Current, Start
 from kmeander.lloyd import (
     Limits,
     LloydResult,
-    WindowFit,
     fit_window,
-    mean_error,
     nearest,
 )
 from kmeander.memory import Clock, Memory
 from kmeander.records import Batch, Step
+from kmeander.refine import candidates_of, swap_centroids
 from kmeander.seeding import draw_seeds, kmeans
 from kmeander.window import Partition, Window
 
@@ -49,6 +49,7 @@ class StreamModel(ABC):
         n_clusters: int,
         *,
         rho: float,
+        refine: str | int | None = None,
         max_iter: int = 300,
         tol: float = 0.0,
         n_threads: int | None = None,
@@ -60,6 +61,8 @@ class StreamModel(ABC):
         self.rho = rho
         self.limits = Limits(max_iter, tol, n_threads)
         self.seed = seed_from(random_state)
+        self.refine = refine
+        self._n_candidates = candidates_of(refine)
         self._memory = Memory(Window(rho))
 
     @property
@@ -139,7 +142,8 @@ class StreamModel(ABC):
         else:
             if previous is not None:
                 memory = self._seen_from(memory, previous)
-            learnt = self._continue(memory, batch, clock, current)
+            arrival = arrive(memory, batch, self.limits)
+            learnt = self._continue(memory, batch, clock, arrival, current)
         return self._commit(learnt)
 
     def fit(self, batch: Batch) -> Step:
@@ -194,6 +198,8 @@ class StreamModel(ABC):
             "waiting_weights": memory.waiting_weights,
             "concept": memory.concept,
             "step": None if memory.step is None else memory.step.to_dict(),
+            "expected_error": memory.expected_error,
+            "usual": [[known.epsilon, known.se] for known in memory.usual],
         }
 
     @classmethod
@@ -218,6 +224,9 @@ class StreamModel(ABC):
             waiting_weights=state["waiting_weights"],
             concept=state["concept"],
             step=None if step is None else Step.from_dict(step),
+            # Formats before 2 did not have these.
+            expected_error=state.get("expected_error"),
+            usual=tuple(Estimate(*known) for known in state.get("usual", ())),
         )
         return model
 
@@ -321,24 +330,42 @@ class StreamModel(ABC):
         )
         known = seeds.partition if n_surplus == 0 else None
         window = Window(self.rho).joined_by(points, weights, known)
-        return self._learn(window, start, batch, clock, moved_from=None)
+        return self._learn(memory, window, start, batch, clock)
 
     @abstractmethod
     def _continue(
-        self, memory: Memory, batch: Batch, clock: Clock, current: LloydResult | None
+        self,
+        memory: Memory,
+        batch: Batch,
+        clock: Clock,
+        arrival: Arrival,
+        current: LloydResult | None,
     ) -> Memory:
         """Learn a batch after the first."""
 
     def _learn(
         self,
+        memory: Memory,
         window: Window,
         start: Start,
         batch: Batch,
         clock: Clock,
-        moved_from: Centroids | None,
+        arrival: Arrival | None = None,
+        history_kept: float = 1.0,
     ) -> Memory:
         """Run Lloyd on the window and write down what happened."""
+        swapped: tuple[int, ...] = ()
+        if self._n_candidates:
+            rng = generator_for(self.seed, batch.index, 2)
+            refined = swap_centroids(window, start.centroids, self._n_candidates, rng, self.limits)
+            window, swapped = refined.window, refined.swapped
+            start = Start(
+                refined.centroids,
+                start.n_distances + refined.n_distances,
+                start.n_distances_plain + refined.n_distances_plain,
+            )
         fit = fit_window(window, start.centroids, self.limits)
+        estimate = None if arrival is None else arrival.estimate
         step = Step(
             index=batch.index,
             n_points=batch.n_points,
@@ -347,18 +374,24 @@ class StreamModel(ABC):
             n_batches=window.n_batches,
             n_summarised=window.n_summarised,
             mass=window.mass,
-            prequential_error=_prequential_error(fit, start, batch, moved_from, self.limits),
+            prequential_error=None if arrival is None else arrival.error,
             initial_error=fit.initial_error,
             surrogate_error=fit.error,
             batch_error=fit.newest_error,
             centroids=fit.centroids,
             masses=fit.masses,
-            moved=None if moved_from is None else _lengths(fit.centroids - moved_from),
+            moved=None if memory.centroids is None else _lengths(fit.centroids - memory.centroids),
             reseeded=fit.reseeded,
             n_iter=fit.n_iter,
             converged=fit.converged,
             n_distances=start.n_distances + fit.n_distances,
             n_distances_plain=start.n_distances_plain + fit.n_distances_plain,
+            expected_error=fit.expected_error,
+            drift_epsilon=None if estimate is None else estimate.epsilon,
+            drift_se=None if estimate is None else estimate.se,
+            drift_z=None if arrival is None else arrival.z,
+            history_kept=history_kept,
+            swapped=swapped,
             seconds=clock.seconds(),
         )
         return Memory(
@@ -368,6 +401,8 @@ class StreamModel(ABC):
             centroids=fit.centroids,
             concept=batch.concept,
             step=step,
+            expected_error=fit.expected_error,
+            usual=usual_after(memory.usual, arrival),
         )
 
     def _current(self, batch: Batch, current: LloydResult | None) -> Current:
@@ -397,21 +432,11 @@ class StreamModel(ABC):
             memory,
             centroids=frozen_copy(centroids),
             window=memory.window.divided(partition),
+            # It was for the model's own.
+            expected_error=(
+                memory.expected_error if np.array_equal(centroids, memory.centroids) else None
+            ),
         )
-
-
-def _prequential_error(
-    fit: WindowFit,
-    start: Start,
-    batch: Batch,
-    before: Centroids | None,
-    limits: Limits,
-) -> float | None:
-    if before is None:
-        return None
-    if start.centroids is before:  # the first pass over the window has measured it
-        return fit.newest_initial_error
-    return mean_error(batch.points, batch.weights, before, limits.n_threads)
 
 
 def _lengths(rows: Centroids) -> Any:

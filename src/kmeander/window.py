@@ -18,9 +18,12 @@ from kmeander.exceptions import InputError
 # rho**T computed as 0.010000000000000002 still counts as 0.01: about a thousand roundings.
 _ROUNDING = 1e-12
 
+# What counts as no difference in the paper: of an error, and of a batch's weight.
+NEGLIGIBLE = 0.01
+
 
 def rho_for_drift(
-    epsilon: float, stable_for: float, m: float = 2.0, negligible: float = 0.01
+    epsilon: float, stable_for: float, m: float = 2.0, negligible: float = NEGLIGIBLE
 ) -> float:
     """Return the rho that forgets a drift within a fraction of the time between drifts.
 
@@ -69,7 +72,7 @@ def rho_for_half_life(batches: float) -> float:
     return _between_zero_and_one(0.5 ** (1.0 / batches), f"batches={batches:g}")
 
 
-def max_batches_for(rho: float, negligible: float = 0.01) -> int:
+def max_batches_for(rho: float, negligible: float = NEGLIGIBLE) -> int:
     """Return T_max, the smallest T with ``rho**T <= negligible``.
 
     Examples
@@ -225,6 +228,13 @@ class Window:
         """Decayed weight of all points."""
         pairs = zip(self.batches, self.decay.tolist(), strict=True)
         return float(sum([decay * batch.mass for batch, decay in pairs]))
+
+    @cached_property
+    def n_effective(self) -> float:
+        """Points of equal weight whose mean would scatter as the decayed mean of these."""
+        pairs = zip(self.batches, self.decay.tolist(), strict=True)
+        spread = sum((decay * batch.mass) ** 2 / len(batch.points) for batch, decay in pairs)
+        return self.mass**2 / spread if spread > 0 else 0.0
 
     @property
     def within(self) -> float:

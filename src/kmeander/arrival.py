@@ -1,0 +1,116 @@
+"""A batch as it arrives: its error under centroids that have not learnt it, and what that says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, median
+
+from kmeander.lloyd import Limits, measure
+from kmeander.memory import Memory
+from kmeander.records import Batch
+from kmeander.window import NEGLIGIBLE, Partition
+
+# False alarms that adaptive forgetting accepts, per batch.
+FALSE_ALARM_RATE = 1e-3
+ALARM_Z = NormalDist().inv_cdf(1 - FALSE_ALARM_RATE)
+
+# Estimates from which it is known what is usual, and how many of the latest are remembered.
+FEWEST_USUAL, MOST_USUAL = 5, 20
+
+# A normal variable is this many times its median absolute deviation.
+_NORMAL_SPREAD = 1.4826
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How far a batch contradicts what was learnt before it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Estimate of the paper's epsilon: the batch costs ``1 + epsilon`` times what a batch like
+        those remembered would cost.
+    se : float
+        Its standard error, by the sampling of points alone.
+    """
+
+    epsilon: float
+    se: float
+
+    def z(self, usual: Sequence[Estimate], n_points: int) -> float | None:
+        """Return how many standard deviations `epsilon` lies above what is usual.
+
+        The median of the estimates before counts as usual, and their spread, as far as sampling
+        does not explain it, as chance: a stream that changes at every batch is not in alarm all the
+        time. With few points, Student's t is turned into the z that is as rare (Wallace 1959).
+        None while too little is known.
+        """
+        if len(usual) < FEWEST_USUAL or n_points < 2:
+            return None
+        centre = median(known.epsilon for known in usual)
+        spread = _NORMAL_SPREAD * median(abs(known.epsilon - centre) for known in usual)
+        beyond = max(0.0, spread**2 - median(known.se**2 for known in usual))
+        deviation = math.sqrt(self.se**2 + beyond)
+        if deviation == 0:
+            return None
+        t, freedom = (self.epsilon - max(centre, 0.0)) / deviation, n_points - 1
+        rare = math.sqrt(freedom * math.log1p(t * t / freedom))
+        return math.copysign(rare * (8 * freedom + 1) / (8 * freedom + 3), t)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """A batch under the centroids before it."""
+
+    error: float  # prequential
+    partition: Partition
+    estimate: Estimate | None = None
+    z: float | None = None
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the batch contradicts what was learnt, beyond the rate of false alarms."""
+        return self.z is not None and self.z > ALARM_Z
+
+    @property
+    def history_kept(self) -> float:
+        """Share of their weight that the batches before it should keep.
+
+        A drift leaves a gap of ``rho**T * epsilon * E`` after T batches (Theorem 1). At an alarm
+        the history loses at once what makes that gap negligible.
+        """
+        if not self.is_alarm or self.estimate is None:
+            return 1.0
+        return min(1.0, NEGLIGIBLE / max(self.estimate.epsilon, NEGLIGIBLE))
+
+
+def ages_to_keep(share: float, rho: float) -> float:
+    """Return by how much batches must grow older to keep that share of their weight."""
+    if share == 1.0:
+        return 0.0
+    # With rho = 1 no age takes weight away, so they leave.
+    return math.log(share) / math.log(rho) if rho < 1.0 else math.inf
+
+
+def arrive(memory: Memory, batch: Batch, limits: Limits) -> Arrival:
+    """Measure a batch against the centroids in `memory`, before it is learnt."""
+    assert memory.centroids is not None
+    found = measure(batch.points, batch.weights, memory.centroids, limits.n_threads)
+    expected, n_known = memory.expected_error, memory.window.n_effective
+    if not expected or not n_known:
+        return Arrival(found.error, found.partition)
+    # Both means scatter, as far as their points go.
+    scatter = math.sqrt(1 + batch.n_points / n_known)
+    ratio = found.error / expected
+    estimate = Estimate(ratio - 1, ratio * found.relative_se * scatter)
+    z = estimate.z(memory.usual, batch.n_points)
+    return Arrival(found.error, found.partition, estimate, z)
+
+
+def usual_after(usual: tuple[Estimate, ...], arrival: Arrival | None) -> tuple[Estimate, ...]:
+    """Return the latest estimates, that of `arrival` included."""
+    if arrival is None or arrival.estimate is None:
+        return usual
+    return (*usual, arrival.estimate)[-MOST_USUAL:]
