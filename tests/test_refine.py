@@ -134,7 +134,7 @@ def test_threads_do_not_change_a_single_bit(n_threads: int) -> None:
     window = Window(rho=0.5)
     for _ in range(3):  # enough work for threads to be started
         window = window.aged(1.0, np.inf, None).joined_by(rng.normal(size=(40_000, 20)), None)
-    starts = np.array(window.batches[0].points[:12])
+    starts = np.asarray(window.batches[0].points[:12], dtype=np.float64)
     alone, together = (
         swap_centroids(window, starts, 10, np.random.default_rng(2), Limits(n_threads=n))
         for n in (1, n_threads)

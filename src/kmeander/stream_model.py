@@ -418,6 +418,7 @@ class StreamModel(ABC):
     def _seen_from(self, memory: Memory, previous: ArrayLike) -> Memory:
         """Return the memory as if `previous` had been the centroids so far."""
         assert memory.n_features is not None
+        assert memory.centroids is not None
         centroids = checked_centroids(previous, memory.n_features, "previous")
         if len(centroids) != self.n_clusters:
             raise InputError(
