@@ -30,6 +30,7 @@ from kmeander import (
     checkpoint,
     load,
 )
+from kmeander.models import DEFAULTS
 from tests.conftest import INITS, drifting_stream
 
 Estimator = ForgetfulKMeans | PrivilegedKMeans
@@ -70,8 +71,8 @@ def test_fitting_with_weights_is_fitting_with_repeated_rows(estimator: Estimator
 @pytest.mark.parametrize("init", INITS)
 def test_forgetful_kmeans_is_fskm(init: str) -> None:
     stream = drifting_stream(5)
-    estimator = ForgetfulKMeans(4, init=init, rho=0.6, random_state=3)
-    model = FSKM(4, init=init, rho=0.6, random_state=3)
+    estimator = ForgetfulKMeans(4, init=init, random_state=3)
+    model = FSKM(4, **{**DEFAULTS, "init": init}, random_state=3)
     for index, points in enumerate(stream):
         estimator.partial_fit(points, elapsed=1.5)
         step = model.step(Batch(index, points, elapsed=1.5))
@@ -111,6 +112,8 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "n_clusters": 5,
         "init": "hungarian",
         "rho": 0.457,
+        "refine": None,
+        "forgetting": "fixed",
         "max_batches": None,
         "max_points": None,
         "max_iter": 300,

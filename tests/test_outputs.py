@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from kmeander import FSKM, Batch, InputError, StreamError, load, predict, run
 from kmeander.commands.progress import Pace, sparkline
 from kmeander.lloyd import nearest
+from kmeander.models import DEFAULTS
 from kmeander.projection import projection
 from kmeander.run_records import Progress, RunSummary
 from kmeander.sinks import read_facts, read_steps
@@ -48,7 +49,7 @@ def readings(tmp_path: Path) -> Path:
 
 def learnt(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any]]:
     """Centroids, labels and distances after each batch, by the model alone."""
-    model = FSKM(n_clusters, random_state=0)
+    model = FSKM(n_clusters, **DEFAULTS, random_state=0)
     found = []
     for index, points in enumerate(batches):
         model.step(Batch(index, points))
@@ -301,7 +302,7 @@ def test_event_time_decides_batches_and_forgetting(tmp_path: Path) -> None:
     assert "Late rows: 1." in done.stderr
     found = list(read_steps(steps))
     assert [step.n_points for step in found] == [3, 2, 4]
-    model = FSKM(2, rho=0.8, random_state=0)
+    model = FSKM(2, **{**DEFAULTS, "rho": 0.8}, random_state=0)
     values = np.array([[i, i * i] for i in range(9)], dtype=float)
     groups = [(values[:3], 1.0), (values[3:5], 1.0), (values[5:], 13.0)]
     expected = [
@@ -424,7 +425,7 @@ def test_progress_is_put_in_words() -> None:
     pace = Pace()
     summary = RunSummary()
     assert pace.parts(Progress(summary, None, None)).keys() == {"batch", "rows", "rate"}
-    model = FSKM(4, random_state=0)
+    model = FSKM(4, **DEFAULTS, random_state=0)
     for index, points in enumerate(STREAM):
         summary.add(model.step(Batch(index, points)))
         parts = pace.parts(Progress(summary, 0.5, 1234))

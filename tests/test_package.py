@@ -18,7 +18,8 @@ import kmeander
 ROOT = Path(__file__).parent.parent
 
 PROMISED = {
-    "ForgetfulKMeans": "(n_clusters=8, *, init='hungarian', rho=0.5, max_batches=None, "
+    "ForgetfulKMeans": "(n_clusters=8, *, init='previous', rho=0.6, refine='swaps', "
+    "forgetting='adaptive', max_batches=None, "
     "max_points=None, max_iter=300, tol=0.0, n_threads=None, random_state=None)",
     "PrivilegedKMeans": "(n_clusters=8, *, max_iter=300, tol=0.0, n_threads=None, "
     "random_state=None)",
@@ -178,7 +179,7 @@ def test_the_wheel_works_in_an_empty_environment_without_extras(tmp_path: Path) 
         cwd=tmp_path,
     )  # fmt: skip
     assert done.stderr == ""
-    assert done.stdout.splitlines() == ["[1.93, 50.5]", "[False, False, False]"]
+    assert done.stdout.splitlines() == ["[1.83, 50.5]", "[False, False, False]"]
     program = subprocess.run(
         [str(empty / "bin" / "kmeander"), "--help"], capture_output=True, text=True, check=False
     )

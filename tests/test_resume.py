@@ -352,14 +352,14 @@ def test_a_checkpoint_of_another_source_is_refused(tmp_path: Path) -> None:
 def test_rho_and_init_may_change_and_it_is_said(tmp_path: Path) -> None:
     halfway(tmp_path)
     told: list[str] = []
-    run(STREAM, **small(tmp_path, rho=0.8, init="previous"), tell=told.append)
+    run(STREAM, **small(tmp_path, rho=0.8, init="hungarian"), tell=told.append)
     assert told == [
-        "init changes from hungarian to previous with this batch.",
-        "rho changes from 0.5 to 0.8 with this batch.",
+        "init changes from previous to hungarian with this batch.",
+        "rho changes from 0.6 to 0.8 with this batch.",
         f"Going on after batch 5 of {tmp_path}/checkpoint.",
     ]
     steps = [json.loads(line) for line in lines_in(tmp_path / "steps.jsonl")]
-    assert [step["rho"] for step in steps] == [0.5] * 5 + [0.8] * 4
+    assert [step["rho"] for step in steps] == [0.6] * 5 + [0.8] * 4
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -541,8 +541,11 @@ def test_a_checkpoint_of_layout_1_goes_on_for_ever(tmp_path: Path) -> None:
     """Made by ``python -m tests.golden.make_run``; kernels may differ, so to rounding."""
     folder = make(tmp_path / "checkpoint")
     (folder / "checkpoint-00000003.ckpt").write_bytes(GOLDEN.read_bytes())
-    resumed = run(golden_stream(), 3, standardize=True, checkpoint=folder, tell=lambda _: None)
-    whole = run(golden_stream(), 3, standardize=True)
+    settings: Any = {"init": "hungarian", "rho": 0.5, "refine": None, "forgetting": "fixed"}
+    resumed = run(
+        golden_stream(), 3, standardize=True, checkpoint=folder, tell=lambda _: None, **settings
+    )
+    whole = run(golden_stream(), 3, standardize=True, **settings)
     assert resumed.resumed_at == 3
     assert resumed.last is not None and resumed.last.centroids is not None
     assert whole.last is not None and whole.last.centroids is not None

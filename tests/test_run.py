@@ -22,6 +22,7 @@ import pytest
 
 from kmeander import FSKM, Batch, InputError, rho_for_half_life, run
 from kmeander.commands.signals import stop_on_signals
+from kmeander.models import DEFAULTS
 from kmeander.run_records import Progress
 from kmeander.sinks import read_facts, read_steps
 from kmeander.sources import FileSource, Reading, Wanted
@@ -59,7 +60,7 @@ def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None
     )
     assert done.returncode == 0
     found = lines(done.stdout)
-    model = FSKM(4, rho=rho_for_half_life(2), random_state=9)
+    model = FSKM(4, **{**DEFAULTS, "rho": rho_for_half_life(2)}, random_state=9)
     batches = [*stream[:-1], stream[-1][:-15]]
     expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
     facts = found[0].pop("run")
@@ -116,7 +117,7 @@ def test_run_keeps_to_max_points(csv: Path, stream: list[Any]) -> None:
         "run", str(csv), "--clusters", "4", "--batch-size", "40", "--rho", ".99",
         "--max-points", "60", "--quiet",
     )  # fmt: skip
-    model = FSKM(4, rho=0.99, max_points=60, random_state=0)
+    model = FSKM(4, **{**DEFAULTS, "rho": 0.99}, max_points=60, random_state=0)
     batches = [*stream[:-1], stream[-1][:-15]]
     expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
     found = lines(done.stdout)
@@ -407,7 +408,7 @@ def test_a_run_counts_and_tells_how_far_it_is(stream: list[Any]) -> None:
         seen.append(progress.summary.last.index)
 
     summary = run(stream, 4, on_progress=show)
-    model = FSKM(4, random_state=0)
+    model = FSKM(4, **DEFAULTS, random_state=0)
     steps = [model.step(Batch(index, points)) for index, points in enumerate(stream)]
     assert seen == [0, 1, 2, 3, 4]
     assert (summary.n_batches, summary.n_points) == (5, 200)

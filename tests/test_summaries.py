@@ -335,7 +335,7 @@ def test_threads_do_not_change_a_bit_of_a_summary() -> None:
 
 def test_the_cap_may_come_and_go_in_mid_stream() -> None:
     stream = drifting_stream(12)
-    model = ForgetfulKMeans(4, rho=0.95, random_state=0)
+    model = ForgetfulKMeans(4, rho=0.95, forgetting="fixed", random_state=0)
     for points in stream[:8]:
         model.partial_fit(points)
     assert model.step_.n_summarised == 0

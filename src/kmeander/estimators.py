@@ -20,22 +20,36 @@ if TYPE_CHECKING:
     from kmeander.arguments import RandomState
 
 
+# The paper's algorithm, where the defaults go beyond it.
+PLAIN: dict[str, Any] = {"refine": None, "forgetting": "fixed"}
+
+
 class ForgetfulKMeans(StreamKMeans):
-    """K-means that follows a stream and forgets its past (FSKM [1]_).
+    """K-means that follows a stream and forgets its past (FSKM [1]_, and better).
 
     Each batch updates the centroids by weighted Lloyd over the batches remembered, a batch aged t
-    weighing ``rho**t``. Cluster k stays cluster k from batch to batch.
+    weighing ``rho**t``. Cluster k stays cluster k from batch to batch. By default local search
+    keeps Lloyd from bad local minima, and a batch that contradicts the past makes the model forget
+    it at once; `as_in_paper` gives plain FSKM.
 
     Parameters
     ----------
     n_clusters : int, default=8
-    init : {"hungarian", "weighted", "current", "previous"}, default="hungarian"
-        Where Lloyd starts at each batch: the matched means of the previous and the new batch's
-        centroids (HI), a weighted K-means on both (WI), the new batch's alone (CC), or the previous
-        ones (PC), the cheapest.
-    rho : float, default=0.5
+    init : {"previous", "hungarian", "weighted", "current"}, default="previous"
+        Where Lloyd starts at each batch: the previous centroids (PC), the cheapest; the matched
+        means of those and the new batch's (HI), a weighted K-means on both (WI), or the new batch's
+        alone (CC).
+    rho : float or "auto", default=0.6
         Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
-        `rho_for_drift`.
+        `rho_for_drift`. ``"auto"`` chooses among half-lives of half a batch to four, by how well
+        each would have forecast the batches so far; ``step_.rho`` says which.
+    refine : {"swaps", None} or int, default="swaps"
+        Local search before Lloyd: so many points (20 with ``"swaps"``) are tried as centroids, each
+        in the place of the one whose removal costs least, and kept where the error falls.
+    forgetting : {"adaptive", "fixed"}, default="adaptive"
+        With ``"adaptive"`` a batch that contradicts the ones before it, beyond chance and beyond
+        what is usual in the stream, takes all weight from them but ``0.01 / epsilon``. Epsilon is
+        the relative growth of the error (``step_.drift_epsilon``, ``step_.drift_z``).
     max_batches : int, optional
         Cap on the batches remembered. In any case a batch leaves once its age reaches
         ``max_batches_for(rho)``: as many batches where each makes the others older by 1, more where
@@ -90,15 +104,17 @@ class ForgetfulKMeans(StreamKMeans):
     ...     low, high = rng.normal(0 + hour, 1, (50, 1)), rng.normal(100 - hour, 1, (50, 1))
     ...     _ = model.partial_fit(np.concatenate([low, high]))
     >>> np.sort(model.cluster_centers_.ravel()).round().tolist()
-    [8.0, 92.0]
+    [7.0, 92.0]
     """
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        init: str = "hungarian",
-        rho: float = 0.5,
+        init: str = "previous",
+        rho: float | str = 0.6,
+        refine: str | int | None = "swaps",
+        forgetting: str = "adaptive",
         max_batches: int | None = None,
         max_points: int | None = None,
         max_iter: int = 300,
@@ -109,6 +125,8 @@ class ForgetfulKMeans(StreamKMeans):
         self.n_clusters = n_clusters
         self.init = init
         self.rho = rho
+        self.refine = refine
+        self.forgetting = forgetting
         self.max_batches = max_batches
         self.max_points = max_points
         self.max_iter = max_iter
@@ -129,6 +147,7 @@ class ForgetfulKMeans(StreamKMeans):
         plain = {
             "init": "hungarian",
             "rho": 0.5,
+            **PLAIN,
             "max_batches": None,
             "max_points": None,
             "max_iter": 300,
@@ -163,6 +182,8 @@ class ForgetfulKMeans(StreamKMeans):
             self.n_clusters,
             init=self.init,
             rho=self.rho,
+            refine=self.refine,
+            forgetting=self.forgetting,
             max_batches=self.max_batches,
             max_points=self.max_points,
             max_iter=self.max_iter,
@@ -273,7 +294,10 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | P
     """
     state = saved_model.read(path)
     estimator_class, model_class = _ESTIMATORS[state["estimator"]]
-    estimator = estimator_class(**state["params"])
+    params = state["params"]
+    if estimator_class is ForgetfulKMeans:
+        params = {**PLAIN, **params}  # a file from before these were parameters
+    estimator = estimator_class(**params)
     standardizer, names = saved_model.standardizer_of(state), state["feature_names_in"]
     if state["model"] is not None:
         known = names if standardizer is None else None  # the first of a pipeline knows the names

@@ -6,7 +6,7 @@ All four keep the ids: row k of the start continues cluster k of the previous ce
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +47,14 @@ class Start:
     n_distances: int = 0
     n_distances_plain: int = 0
     newest: Partition | None = None  # of the batch, where its K-means has left one
+
+    def plus(self, n_distances: int, plain: int | None = None) -> Start:
+        """Return the same after so many more distances; a plain Lloyd needs `plain` or as many."""
+        return replace(
+            self,
+            n_distances=self.n_distances + n_distances,
+            n_distances_plain=self.n_distances_plain + (n_distances if plain is None else plain),
+        )
 
 
 # C^0 costs a K-means on the batch, so it is asked for and not handed over: PC never asks.

@@ -111,11 +111,17 @@ class WindowFit:
 
 
 def fit_window(
-    window: Window, centroids: Centroids, limits: Limits, *, only_assign: bool = False
+    window: Window,
+    centroids: Centroids,
+    limits: Limits,
+    *,
+    only_assign: bool = False,
+    keep_totals: bool = False,
 ) -> WindowFit:
     """Run weighted Lloyd from `centroids` on all batches of `window`.
 
-    With `only_assign` no centroid moves: one pass finds the partition, with all its totals.
+    With `only_assign` no centroid moves: one pass finds the partition, with all its totals. With
+    `keep_totals` these are kept however small the batches are.
     """
     n_clusters = len(centroids)
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
@@ -144,7 +150,9 @@ def fit_window(
     )
     mass, newest_mass, within = window.mass, window.batches[-1].mass, window.within
     return WindowFit(
-        window=window.divided(room.partition(frozen(centroids), keep_totals=only_assign)),
+        window=window.divided(
+            room.partition(frozen(centroids), keep_totals=only_assign or keep_totals)
+        ),
         centroids=centroids,
         masses=frozen(masses),
         initial_error=(errors[0] + within) / mass,

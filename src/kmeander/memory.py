@@ -14,6 +14,7 @@ from kmeander.window import Window
 
 if TYPE_CHECKING:
     from kmeander.arrival import Estimate
+    from kmeander.ladder import Ladder
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Memory:
     # What the next batch should cost if nothing changes, and how the latest have differed.
     expected_error: float | None = None
     usual: tuple[Estimate, ...] = ()
+    ladder: Ladder | None = None  # where the model chooses rho itself
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
         """Return the points kept so far and those of the batch as one batch of age 0."""

@@ -11,6 +11,7 @@ from kmeander.arrays import Centroids
 from kmeander.arrival import Arrival, ages_to_keep
 from kmeander.exceptions import InputError
 from kmeander.initialise import INITIALISATIONS, Clusters, Start, start_current
+from kmeander.ladder import LONGEST, RHOS, Ladder
 from kmeander.lloyd import LloydResult
 from kmeander.memory import Clock, Memory
 from kmeander.records import Batch
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 
 FORGETTING = ("fixed", "adaptive")
 
+# What measures best (docs/decisions.md): the defaults of everything that people meet. FSKM's own
+# are the paper's.
+DEFAULTS: dict[str, Any] = {
+    "init": "previous",
+    "rho": 0.6,
+    "refine": "swaps",
+    "forgetting": "adaptive",
+}
+
 
 class FSKM(StreamModel):
     """Forgetful Streaming K-means, Algorithm 2 of the paper.
@@ -32,8 +42,10 @@ class FSKM(StreamModel):
     n_clusters : int
     init : {"hungarian", "weighted", "current", "previous"}, default="hungarian"
         Where Lloyd starts at each batch: HI, WI, CC or PC.
-    rho : float, default=0.5
-        Share of weight that a batch keeps when its age grows by one.
+    rho : float or "auto", default=0.5
+        Share of weight that a batch keeps when its age grows by one. ``"auto"`` chooses among
+        half-lives of half a batch to four, by how well the centroids that each would have had
+        forecast the batches so far; the window is then as long as the longest needs.
     refine : {None, "swaps"} or int, default=None
         Local search before Lloyd: so many points (20 with ``"swaps"``) are tried as centroids, each
         in the place of the one whose removal costs least, and kept where the surrogate error falls.
@@ -69,7 +81,7 @@ class FSKM(StreamModel):
         n_clusters: int,
         *,
         init: str = "hungarian",
-        rho: float = 0.5,
+        rho: float | str = 0.5,
         refine: str | int | None = None,
         forgetting: str = "fixed",
         max_batches: int | None = None,
@@ -87,7 +99,8 @@ class FSKM(StreamModel):
             raise InputError(
                 f"forgetting must be one of {', '.join(map(repr, FORGETTING))}, got {forgetting!r}."
             )
-        rho = share_kept(rho)
+        self._chooses_rho = isinstance(rho, str) and rho == "auto"
+        rho = LONGEST if self._chooses_rho else share_kept(rho)
         if max_batches is not None:
             max_batches = whole_number(
                 "max_batches", max_batches, at_least=1, meaning="the most batches remembered"
@@ -125,6 +138,23 @@ class FSKM(StreamModel):
             ),
         )
 
+    def _blank(self) -> Memory:
+        return Memory(Window(self.rho), ladder=Ladder() if self._chooses_rho else None)
+
+    def _with_ladder(self, memory: Memory, batch: Batch) -> tuple[Memory, int]:
+        """Return the memory after every rho to choose from has forecast the batch.
+
+        And the number of distances that it took.
+        """
+        if not self._chooses_rho:
+            return replace(memory, ladder=None) if memory.ladder else memory, 0
+        assert memory.centroids is not None
+        partition = memory.window.partition
+        if memory.ladder is None or partition is None or partition.totals is None:
+            return replace(memory, ladder=memory.ladder or Ladder()), 0  # rho was given until now
+        ladder = memory.ladder.after(memory.window, batch, memory.centroids, self.limits)
+        return replace(memory, ladder=ladder), len(RHOS) * batch.n_points * self.n_clusters
+
     def _prepare(self) -> None:
         if self.init != "previous":
             import scipy.optimize  # noqa: F401  # half a second, once: not the batch's time
@@ -134,7 +164,7 @@ class FSKM(StreamModel):
         return {
             **super().settings(),
             "init": self.init,
-            "rho": self.rho,
+            "rho": "auto" if self._chooses_rho else self.rho,
             "refine": self.refine,
             "forgetting": self.forgetting,
             "max_batches": self.max_batches,
@@ -149,10 +179,13 @@ class FSKM(StreamModel):
         arrival: Arrival,
         current: LloydResult | None,
     ) -> Memory:
-        assert memory.centroids is not None
         kept = arrival.history_kept if self.forgetting == "adaptive" else 1.0
+        # Where rho is chosen, what is forgotten must not come back with a longer memory.
         elapsed = batch.elapsed + ages_to_keep(kept, self.rho)
-        aged = memory.window.aged(elapsed, self._oldest_age, self.max_batches, rho=self.rho)
+        memory, n_forecast = self._with_ladder(memory, batch)
+        assert memory.centroids is not None
+        rho = self.rho if memory.ladder is None else memory.ladder.rho
+        aged = memory.window.aged(elapsed, self._oldest_age, self.max_batches, rho=rho)
         previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
         start = INITIALISATIONS[self.init](
             previous,
@@ -170,13 +203,8 @@ class FSKM(StreamModel):
                 max_batches=self.max_batches,
             )
             aged = found.window
-            start = Start(
-                start.centroids,
-                start.n_distances + found.n_distances,
-                start.n_distances_plain + found.n_distances,
-                start.newest,
-            )
-        start = _told(start, arrival, batch, memory.centroids)
+            start = start.plus(found.n_distances)
+        start = _told(start, arrival, batch, memory.centroids).plus(n_forecast)
         window = aged.joined_by(batch.points, batch.weights, start.newest)
         return self._learn(memory, window, start, batch, clock, arrival, kept)
 
@@ -188,13 +216,8 @@ def _told(start: Start, arrival: Arrival, batch: Batch, before: Centroids) -> St
     """
     if start.centroids is not before:
         return start
-    n_distances = batch.n_points * len(before)
-    return Start(
-        start.centroids,
-        start.n_distances + n_distances,
-        start.n_distances_plain,
-        arrival.partition,
-    )
+    n_measured = batch.n_points * len(before)  # which a plain Lloyd counts among its passes
+    return replace(start, newest=arrival.partition).plus(n_measured, plain=0)
 
 
 class PSKM(StreamModel):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kmeander.arguments import positive_number, whole_number
 from kmeander.checkpoint_folder import CheckpointFolder
 from kmeander.exceptions import InputError
-from kmeander.models import FSKM
+from kmeander.models import DEFAULTS, FSKM
 from kmeander.run_records import Outputs, Progress, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
 from kmeander.sources.batching import Batching, microseconds
@@ -33,9 +33,11 @@ def run(
     source: Any,
     n_clusters: int = 8,
     *,
-    rho: float | None = None,
+    rho: float | str | None = None,
     half_life: float | None = None,
-    init: str = "hungarian",
+    init: str = DEFAULTS["init"],
+    refine: str | int | None = DEFAULTS["refine"],
+    forgetting: str = DEFAULTS["forgetting"],
     max_batches: int | None = None,
     max_points: int | None = None,
     max_iter: int = 300,
@@ -80,9 +82,9 @@ def run(
         simulator; or arrays, Arrow batches or data frames, one after the other.
     n_clusters : int, default=8
     rho, half_life : float, optional
-        Share of weight that a batch keeps when the next arrives (default 0.5), or the batches after
-        which half is forgotten.
-    init, max_batches, max_points, max_iter, tol, n_threads, random_state
+        Share of weight that a batch keeps when the next arrives (default 0.6; or ``"auto"``), or
+        the batches after which half is forgotten.
+    init, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, random_state
         As for `ForgetfulKMeans`.
     format : {"csv", "tsv", "ndjson", "parquet", "arrow"}, optional
         By default the ending tells; of Kafka messages "json" (default) or "csv".
@@ -148,7 +150,9 @@ def run(
     model = FSKM(
         n_clusters,
         init=init,
-        rho=0.5 if rho is None else rho,
+        rho=DEFAULTS["rho"] if rho is None else rho,
+        refine=refine,
+        forgetting=forgetting,
         max_batches=max_batches,
         max_points=max_points,
         max_iter=max_iter,

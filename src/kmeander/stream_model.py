@@ -22,17 +22,17 @@ from kmeander.arrays import (
 from kmeander.arrival import Arrival, Estimate, arrive, usual_after
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.initialise import Current, Start
+from kmeander.ladder import Ladder
 from kmeander.lloyd import (
     Limits,
     LloydResult,
     fit_window,
-    nearest,
 )
 from kmeander.memory import Clock, Memory
 from kmeander.records import Batch, Step
 from kmeander.refine import candidates_of, swap_centroids
 from kmeander.seeding import draw_seeds, kmeans
-from kmeander.window import Partition, Window
+from kmeander.window import Window
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -63,7 +63,7 @@ class StreamModel(ABC):
         self.seed = seed_from(random_state)
         self.refine = refine
         self._n_candidates = candidates_of(refine)
-        self._memory = Memory(Window(rho))
+        self._memory = self._blank()
 
     @property
     def n_steps(self) -> int:
@@ -153,7 +153,7 @@ class StreamModel(ABC):
         """
         clock = Clock()
         self.check_fit(batch)
-        blank = Memory(Window(self.rho))
+        blank = self._blank()
         return self._commit(self._begin(blank, batch, clock, wait=False))
 
     def check_fit(self, batch: Batch) -> None:
@@ -200,6 +200,7 @@ class StreamModel(ABC):
             "step": None if memory.step is None else memory.step.to_dict(),
             "expected_error": memory.expected_error,
             "usual": [[known.epsilon, known.se] for known in memory.usual],
+            "ladder": None if memory.ladder is None else list(memory.ladder.scores),
         }
 
     @classmethod
@@ -227,6 +228,7 @@ class StreamModel(ABC):
             # Formats before 2 did not have these.
             expected_error=state.get("expected_error"),
             usual=tuple(Estimate(*known) for known in state.get("usual", ())),
+            ladder=Ladder(tuple(state["ladder"])) if state.get("ladder") else None,
         )
         return model
 
@@ -237,6 +239,10 @@ class StreamModel(ABC):
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
         return f"{type(self).__name__}({settings}, random_state={self.seed})"
+
+    def _blank(self) -> Memory:
+        """Return the memory of a model that has seen nothing."""
+        return Memory(Window(self.rho))
 
     def _prepare(self) -> None:  # noqa: B027  # most need nothing
         """Load what the step will need."""
@@ -321,6 +327,7 @@ class StreamModel(ABC):
                 waiting_weights=frozen(masses),
                 concept=batch.concept,
                 step=step,
+                ladder=memory.ladder,
             )
         # Where there are too few distinct points (fit only) the surplus centroids lie on the
         # first: a tie goes to the lowest index, so they stay without mass.
@@ -359,18 +366,17 @@ class StreamModel(ABC):
             rng = generator_for(self.seed, batch.index, 2)
             refined = swap_centroids(window, start.centroids, self._n_candidates, rng, self.limits)
             window, swapped = refined.window, refined.swapped
-            start = Start(
-                refined.centroids,
-                start.n_distances + refined.n_distances,
-                start.n_distances_plain + refined.n_distances_plain,
-            )
-        fit = fit_window(window, start.centroids, self.limits)
+            start = replace(start, centroids=refined.centroids)
+            start = start.plus(refined.n_distances, plain=refined.n_distances_plain)
+        fit = fit_window(
+            window, start.centroids, self.limits, keep_totals=memory.ladder is not None
+        )
         estimate = None if arrival is None else arrival.estimate
         step = Step(
             index=batch.index,
             n_points=batch.n_points,
             waiting=False,
-            rho=self.rho,
+            rho=window.rho,
             n_batches=window.n_batches,
             n_summarised=window.n_summarised,
             mass=window.mass,
@@ -403,6 +409,7 @@ class StreamModel(ABC):
             step=step,
             expected_error=fit.expected_error,
             usual=usual_after(memory.usual, arrival),
+            ladder=memory.ladder,
         )
 
     def _current(self, batch: Batch, current: LloydResult | None) -> Current:
@@ -418,25 +425,17 @@ class StreamModel(ABC):
     def _seen_from(self, memory: Memory, previous: ArrayLike) -> Memory:
         """Return the memory as if `previous` had been the centroids so far."""
         assert memory.n_features is not None
-        assert memory.centroids is not None
         centroids = checked_centroids(previous, memory.n_features, "previous")
         if len(centroids) != self.n_clusters:
             raise InputError(
                 f"previous has {len(centroids)} centroids, the model has {self.n_clusters}."
             )
-        labels = [
-            nearest(batch.points, centroids, self.limits.n_threads)[0]
-            for batch in memory.window.batches
-        ]
-        partition = Partition(frozen(np.concatenate(labels)))
+        fit = fit_window(memory.window, frozen_copy(centroids), self.limits, only_assign=True)
         return replace(
             memory,
-            centroids=frozen_copy(centroids),
-            window=memory.window.divided(partition),
-            # It was for the model's own.
-            expected_error=(
-                memory.expected_error if np.array_equal(centroids, memory.centroids) else None
-            ),
+            centroids=fit.centroids,
+            window=fit.window,
+            expected_error=fit.expected_error,
         )
 
 

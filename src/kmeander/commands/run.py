@@ -36,6 +36,13 @@ class Init(StrEnum):
     previous = "previous"
 
 
+class Forgetting(StrEnum):
+    """How the past is forgotten."""
+
+    adaptive = "adaptive"
+    fixed = "fixed"
+
+
 class Format(StrEnum):
     """How rows are written down."""
 
@@ -81,9 +88,10 @@ def run(
         int, typer.Option(help="Number of clusters.", min=1, rich_help_panel=MODEL)
     ] = 8,
     rho: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="Share of weight a batch keeps when the next arrives (default 0.5).",
+            help="Share of weight a batch keeps when the next arrives (default 0.6), or auto.",
+            metavar="NUMBER|auto",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -103,7 +111,22 @@ def run(
     ] = None,
     init: Annotated[
         Init, typer.Option(help="Where Lloyd starts at each batch.", rich_help_panel=MODEL)
-    ] = Init.hungarian,
+    ] = Init.previous,
+    refine: Annotated[
+        str,
+        typer.Option(
+            help="Local search at each batch: swaps, so many swaps to try, or none.",
+            metavar="swaps|NUMBER|none",
+            rich_help_panel=MODEL,
+        ),
+    ] = "swaps",
+    forgetting: Annotated[
+        Forgetting,
+        typer.Option(
+            help="Forget more where a batch contradicts the past, or always by rho.",
+            rich_help_panel=MODEL,
+        ),
+    ] = Forgetting.adaptive,
     seed: Annotated[
         int, typer.Option(help="Seed of the random choices.", min=0, rich_help_panel=MODEL)
     ] = 0,
@@ -266,8 +289,6 @@ def run(
 
     if rho is not None and half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")
-    if rho is not None and not 0 < rho < 1:
-        raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
     if half_life is not None and not half_life > 0:
         raise typer.BadParameter(f"--half-life must be above 0, got {half_life:g}")
     if (time_column is None) != (every is None):
@@ -279,10 +300,12 @@ def run(
         summary = run_stream(
             source,
             clusters,
-            rho=rho,
+            rho=_rho(rho),
             half_life=half_life,
             max_points=max_points,
             init=init.value,
+            refine=_refine(refine),
+            forgetting=forgetting.value,
             n_threads=threads,
             random_state=seed,
             format=None if format_ is None else format_.value,
@@ -363,3 +386,29 @@ def _tell_clusters(summary: RunSummary, last: Step) -> None:
         say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:
         say(f"Batches that stopped at max_iter: {summary.n_unconverged:,}.")
+
+
+def _rho(text: str | None) -> float | str | None:
+    """Return what --rho means."""
+    if text is None or text == "auto":
+        return text
+    try:
+        rho = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
+    if not 0 < rho < 1:
+        raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
+    return rho
+
+
+def _refine(text: str) -> str | int | None:
+    """Return what --refine means."""
+    if text == "none":
+        return None
+    if text == "swaps":
+        return text
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(
+        f"--refine must be swaps, none or the number of swaps to try, got {text!r}"
+    )
