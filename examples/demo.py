@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
     print(
         f"\n{N_BATCHES} batches of {BATCH_SIZE} points; the clusters jump at batches 20 and 40.\n"
     )
-    command = f"run {csv} --clusters {N_CLUSTERS} --half-life 1 --steps {steps_file}".split()
+    command = f"run {csv} --clusters {N_CLUSTERS} --steps {steps_file}".split()
     print("$ kmeander", *command, flush=True)
     subprocess.run([str(Path(sys.executable).with_name("kmeander")), *command], check=True)
 
