@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import pickle
 import sys
 import threading
@@ -20,6 +21,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
+import kmeander
 from kmeander import (
     FSKM,
     PSKM,
@@ -104,6 +106,19 @@ def test_fit_forgets_everything() -> None:
     used.fit(stream[2])
     assert used.step_ == fresh.step_
     assert used.n_steps_ == 1
+
+
+def test_everybody_has_the_same_defaults() -> None:
+    """The estimator's, those of `kmeander.run`, and those of the command line."""
+    from kmeander.commands.run import run as command
+
+    parameters = inspect.signature(command).parameters
+    params = ForgetfulKMeans().get_params()
+    for name, value in DEFAULTS.items():
+        assert params[name] == value
+        if name != "rho":  # None there: --half-life may be given instead
+            assert parameters[name].default == value
+            assert inspect.signature(kmeander.run).parameters[name].default == value
 
 
 def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
