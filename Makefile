@@ -9,6 +9,10 @@ DATA ?=
 OUT ?=
 FULL ?=
 
+# BEYOND=1 lets `make experiment` compare kmeander's defaults with all others; RIVER=1 adds river.
+BEYOND ?=
+RIVER ?=
+
 # QUICK=1 lets `make bench` run small shapes only, and write nothing down.
 QUICK ?=
 
@@ -38,9 +42,10 @@ bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks.bench_footprint $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.bench_run
 
-# The figures and findings of the paper; FULL=1 runs its whole grid.
-experiment: $(READY)
-	$(BIN)/kmeander experiment $(if $(DATA),--data "$(DATA)") $(if $(FULL),--full) $(if $(OUT),--out "$(OUT)")
+# The figures and findings of the paper, or beyond it; FULL=1 runs the whole grid.
+experiment: $(if $(RIVER),$(BENCH_READY),$(READY))
+	$(BIN)/kmeander experiment $(if $(BEYOND),beyond) $(if $(DATA),--data "$(DATA)") $(if $(FULL),--full) \
+		$(if $(RIVER),--river) $(if $(OUT),--out "$(OUT)")
 
 # The environment: everything by name, at the versions of constraints.txt, the kernel built in.
 $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
@@ -62,4 +67,4 @@ lock: $(BENCH_READY)
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^kmeander' > constraints.txt
 
 clean:
-	rm -rf .venv build dist demo experiment experiment-full
+	rm -rf .venv build dist demo experiment experiment-full experiment-beyond experiment-beyond-full

@@ -1,11 +1,12 @@
-"""``kmeander experiment``: the experiments of the paper, from data to figures and findings."""
+"""``kmeander experiment``: the paper's and those beyond it, from data to figures and findings."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -19,17 +20,31 @@ if TYPE_CHECKING:
     from kmeander.experiments.grid import Grid, Progress
 
 
+class Which(StrEnum):
+    """Which experiment."""
+
+    PAPER = "paper"
+    BEYOND = "beyond"
+
+
 def experiment(
+    which: Annotated[
+        Which,
+        typer.Argument(help="The paper's experiments, or kmeander's defaults beside all others."),
+    ] = Which.PAPER,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder with the paper's datasets (default: two built-in samples)."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the results (default experiment, or experiment-full)."),
+        typer.Option(help="Folder for the results (default experiment, experiment-beyond, ...)."),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="The paper's grid: nine drifts, up to 100,000 rows.")
+    ] = False,
+    river: Annotated[
+        bool, typer.Option("--river", help="With beyond: river's KMeans, too, which takes minutes.")
     ] = False,
     clusters: Annotated[
         list[int] | None, typer.Option(help="K; may be given again (default 5, 10, 25).", min=1)
@@ -47,14 +62,19 @@ def experiment(
         int | None, typer.Option(help="Processes (default all cores); never changes a byte.", min=1)
     ] = None,
 ) -> None:
-    """Run the paper's experiments and draw its figures; a stopped run goes on where it was.
+    """Run the paper's experiments, or those beyond it; a stopped run goes on where it was.
 
     Example: kmeander experiment --data datasets --out results
     """
     from kmeander.arguments import thread_count
-    from kmeander.experiments.grid import FULL, QUICK
+    from kmeander.experiments.grid import FULL, QUICK, SHORTER
 
-    grid = FULL if full else QUICK
+    beyond = which is Which.BEYOND
+    if river and not beyond:
+        raise typer.BadParameter(
+            "only 'kmeander experiment beyond' takes it.", param_hint="--river"
+        )
+    grid = FULL if full else SHORTER if beyond else QUICK
     grid = replace(
         grid,
         n_clusters=tuple(sorted(set(clusters))) if clusters else grid.n_clusters,
@@ -64,8 +84,12 @@ def experiment(
         seed=seed,
     )
     found, missing = _datasets(data, grid)
-    folder = out or Path("experiment-full" if full else "experiment")
-    _run(found, missing, grid, folder, processes or thread_count(None))
+    folder = out or Path(f"experiment{'-beyond' * beyond}{'-full' * full}")
+    n_processes = processes or thread_count(None)
+    if beyond:
+        _run_beyond(found, missing, grid, folder, n_processes, river=river)
+    else:
+        _run_paper(found, missing, grid, folder, n_processes)
 
 
 def _say(line: str) -> None:
@@ -90,15 +114,59 @@ def _datasets(data: Path | None, grid: Grid) -> tuple[list[Found], list[Missing]
     return found, missing
 
 
-def _run(found: list[Found], missing: list[Missing], grid: Grid, out: Path, processes: int) -> None:
-    try:
+def _run_paper(
+    found: list[Found], missing: list[Missing], grid: Grid, out: Path, processes: int
+) -> None:
+    with _needing_matplotlib():
         from kmeander.experiments.experiment import run_experiment
+
+    n_cells = len(grid.cells(dataset.key for dataset in found))
+    with _counted(n_cells) as tell:
+        page = run_experiment(found, missing, grid, out, processes=processes, tell=tell)
+    _say_verdict(page, "claims hold")
+    _say(f"See {page} and {out / 'figures'}.")
+
+
+def _run_beyond(
+    found: list[Found],
+    missing: list[Missing],
+    grid: Grid,
+    out: Path,
+    processes: int,
+    *,
+    river: bool,
+) -> None:
+    with _needing_matplotlib():
+        from kmeander.experiments.beyond import experiment as beyond
+    from kmeander.experiments.beyond.protocol import cells_of
+
+    beyond.check(grid, river=river)
+    if not river:
+        _say("river KMeans is left out; --river lets it take part.")
+    n_cells = len(cells_of(grid, [dataset.key for dataset in found], river=river))
+    with _counted(n_cells) as tell:
+        page = beyond.run_beyond(
+            found, missing, grid, out, river=river, processes=processes, tell=tell
+        )
+    for goal in beyond.goals_of(beyond.numbers_in(out)):
+        _say(f"{goal.verdict}: {goal.says}: {goal.measured}.")
+    _say_verdict(page, "goals met")
+    _say(f"See {page} and {out / 'figures'}.")
+
+
+@contextmanager
+def _needing_matplotlib() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         raise KmeanderError(
             f"the figures need {error.name}: pip install 'kmeander[experiments]'"
         ) from error
 
-    n_cells = len(grid.cells(dataset.key for dataset in found))
+
+@contextmanager
+def _counted(n_cells: int) -> Iterator[Callable[[Progress], None]]:
+    """Show progress, and how long it all took in the end."""
     started = perf_counter()
     n_computed = 0
 
@@ -109,15 +177,17 @@ def _run(found: list[Found], missing: list[Missing], grid: Grid, out: Path, proc
 
     with ExitStack() as stack:
         show = _progress(n_cells, stack)
-        findings = run_experiment(found, missing, grid, out, processes=processes, tell=count)
+        yield count
     seconds = perf_counter() - started
     there = f" ({n_cells - n_computed} were there)" if n_computed < n_cells else ""
     pace = f", {60 * n_computed / seconds:.0f} cells per minute" if n_computed else ""
     _say(f"{n_computed} cells computed{there}; {seconds:.0f} s in all{pace}.")
-    for line in findings.read_text(encoding="utf-8").splitlines():
-        if line.startswith("**") and "claims hold" in line:
+
+
+def _say_verdict(page: Path, words: str) -> None:
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("**") and words in line:
             _say(line.replace("**", ""))
-    _say(f"See {findings} and {out / 'figures'}.")
 
 
 def _progress(n_cells: int, stack: ExitStack) -> Callable[[Progress], None]:

@@ -15,8 +15,15 @@ from typing import Any
 
 from kmeander.arrays import Points
 from kmeander.exceptions import KmeanderError
-from kmeander.experiments.protocol import Cell, Setting, run_cell
-from kmeander.experiments.storage import fingerprint, identity_of, is_done, path_of, save
+from kmeander.experiments.protocol import Cell, Setting
+from kmeander.experiments.storage import (
+    AnyCell,
+    fingerprint,
+    identity_of,
+    is_done,
+    path_of,
+    save,
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +64,10 @@ class Grid:
         ]
 
 
-# The grid of the paper's section IV, and one with the same settings that takes a minute or two.
+# The grid of the paper's section IV, the same on fewer rows, and one with the same settings that
+# takes a minute or two.
 FULL = Grid()
+SHORTER = Grid(max_rows=20_000)
 QUICK = Grid(n_concepts=4, max_rows=20_000)
 
 
@@ -66,12 +75,12 @@ QUICK = Grid(n_concepts=4, max_rows=20_000)
 class Progress:
     """One more cell is there: computed just now in so many seconds, or found (None)."""
 
-    cell: Cell
+    cell: AnyCell
     seconds: float | None
 
 
 def run_grid(
-    cells: Sequence[Cell],
+    cells: Sequence[AnyCell],
     data: Mapping[str, Points],
     folder: Path,
     *,
@@ -98,7 +107,7 @@ def run_grid(
         else:
             jobs.append((cell, data[cell.dataset], path, identity))
     # The longest first, so that no process is left alone with one at the end.
-    jobs.sort(key=lambda job: job[1].shape[1] * job[0].setting.n_clusters, reverse=True)
+    jobs.sort(key=lambda job: job[1].shape[1] * job[0].n_clusters, reverse=True)
     if processes == 1:
         for job in jobs:
             tell(_compute(*job))
@@ -107,10 +116,10 @@ def run_grid(
     return paths
 
 
-def _compute(cell: Cell, points: Points, path: Path, identity: dict[str, Any]) -> Progress:
+def _compute(cell: AnyCell, points: Points, path: Path, identity: dict[str, Any]) -> Progress:
     started = perf_counter()
     # The cores are shared out among processes; a thread team in each would only be in the way.
-    save(run_cell(cell, points, n_threads=1), path, identity)
+    save(cell.run(points, n_threads=1), path, identity)
     return Progress(cell, perf_counter() - started)
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -98,6 +97,16 @@ class Cell:
     seed: int = 0
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """What is recorded of every batch, in that order."""
+        return METHODS
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+        return self.setting.n_clusters
+
+    @property
     def name(self) -> str:
         """What the cell's file is called, without its ending."""
         setting = self.setting
@@ -113,7 +122,16 @@ class Cell:
         """
         setting = self.setting
         words = (self.dataset, setting.n_clusters, float(setting.epsilon), self.repetition)
-        return (self.seed << 32) + zlib.crc32(repr((*words, purpose)).encode())
+        return seed_of(self.seed, *words, purpose)
+
+    def run(self, points: Points, n_threads: int | None = 1) -> list[Record]:
+        """Return the cell's records, as `run_cell` does."""
+        return run_cell(self, points, n_threads=n_threads)
+
+
+def seed_of(seed: int, *words: object) -> int:
+    """Return a seed that no other words have."""
+    return (seed << 32) + zlib.crc32(repr(words).encode())
 
 
 @dataclass(frozen=True)
@@ -166,21 +184,7 @@ def run_cell(cell: Cell, points: Points, *, n_threads: int | None = 1) -> list[R
         Ordered by batch, then by method.
     """
     setting = cell.setting
-    _check_enough(cell, points)
-    concepts, _ = drifting_concepts(
-        points,
-        setting.n_clusters,
-        setting.epsilon,
-        setting.n_concepts,
-        seed=cell.seed_for("drifts"),
-        n_threads=n_threads,
-    )
-    burn_in = DriftStream(
-        concepts[:1], setting.batch_size, setting.n_burn_in, cell.seed_for("burn-in")
-    )
-    stream = DriftStream(
-        concepts, setting.batch_size, setting.batches_per_concept, cell.seed_for("stream")
-    )
+    burn_in, stream = streams_of(cell, points, n_threads)
     methods = Methods(setting, cell.seed_for("methods"), n_threads)
     since_drift: list[Batch] = []
     for batch in burn_in.batches():
@@ -217,6 +221,29 @@ def run_cell(cell: Cell, points: Points, *, n_threads: int | None = 1) -> list[R
                 )
             )
     return records
+
+
+def streams_of(
+    cell: Cell, points: Points, n_threads: int | None
+) -> tuple[DriftStream, DriftStream]:
+    """Return the cell's burn-in and its stream."""
+    setting = cell.setting
+    check_enough(cell.dataset, points, setting.n_clusters)
+    concepts, _ = drifting_concepts(
+        points,
+        setting.n_clusters,
+        setting.epsilon,
+        setting.n_concepts,
+        seed=cell.seed_for("drifts"),
+        n_threads=n_threads,
+    )
+    burn_in = DriftStream(
+        concepts[:1], setting.batch_size, setting.n_burn_in, cell.seed_for("burn-in")
+    )
+    stream = DriftStream(
+        concepts, setting.batch_size, setting.batches_per_concept, cell.seed_for("stream")
+    )
+    return burn_in, stream
 
 
 class Methods:
@@ -258,15 +285,10 @@ class Methods:
         return steps, bound
 
 
-def columns_of(records: list[Record]) -> dict[str, list[Any]]:
-    """Return the records as columns, in the order of the fields."""
-    rows = [asdict(record) for record in records]
-    return {field.name: [row[field.name] for row in rows] for field in fields(Record)}
-
-
-def _check_enough(cell: Cell, points: Points) -> None:
-    if len(points) < cell.setting.n_clusters:
+def check_enough(dataset: str, points: Points, n_clusters: int) -> None:
+    """Refuse more clusters than there are rows."""
+    if len(points) < n_clusters:
         raise InputError(
-            f"{cell.dataset} has {len(points)} rows, fewer than the {cell.setting.n_clusters} "
-            "clusters asked for. Ask for fewer clusters or leave the dataset out."
+            f"{dataset} has {len(points)} rows, fewer than the {n_clusters} clusters asked for. "
+            "Ask for fewer clusters or leave the dataset out."
         )

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,34 @@ import pyarrow.parquet as pq
 
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError
-from kmeander.experiments.protocol import METHODS, Cell, Record, columns_of
 
 _IDENTITY = b"kmeander.cell"
 _ARROW = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-SCHEMA = pa.schema([(field.name, _ARROW[str(field.type)]) for field in fields(Record)])
+
+
+class AnyCell(Protocol):
+    """What one process computes and one file holds: a dataclass whose fields decide it all."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def dataset(self) -> str:
+        """Key of the points that it takes."""
+
+    @property
+    def name(self) -> str:
+        """What its file is called, without its ending."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is recorded of every batch, in that order."""
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+
+    def run(self, points: Points, n_threads: int | None) -> Sequence[Any]:
+        """Return its records, dataclasses of one kind."""
 
 
 def fingerprint(points: Points) -> str:
@@ -30,22 +53,23 @@ def fingerprint(points: Points) -> str:
     return digest.hexdigest()
 
 
-def identity_of(cell: Cell, data: str) -> dict[str, Any]:
+def identity_of(cell: AnyCell, data: str) -> dict[str, Any]:
     """Return all that decides a cell's records; `data` is the fingerprint of its points."""
     from kmeander import __version__
 
-    return {"kmeander": __version__, "data": data, "methods": list(METHODS), **asdict(cell)}
+    return {"kmeander": __version__, "data": data, "methods": list(cell.methods), **asdict(cell)}
 
 
-def path_of(cell: Cell, folder: Path) -> Path:
+def path_of(cell: AnyCell, folder: Path) -> Path:
     """Return the file that holds a cell."""
     return folder / f"{cell.name}.parquet"
 
 
-def save(records: list[Record], path: Path, identity: dict[str, Any]) -> None:
+def save(records: Sequence[Any], path: Path, identity: dict[str, Any]) -> None:
     """Write the records of a cell, aside and then renamed: a file that exists is complete."""
-    schema = SCHEMA.with_metadata({_IDENTITY: json.dumps(identity, sort_keys=True)})
-    table = pa.table(columns_of(records), schema=schema)
+    kinds = [(field.name, _ARROW[str(field.type)]) for field in fields(records[0])]
+    schema = pa.schema(kinds, {_IDENTITY: json.dumps(identity, sort_keys=True)})
+    table = pa.Table.from_pylist([asdict(record) for record in records], schema=schema)
     aside = path.with_name(f"{path.name}.{os.getpid()}.part")
     pq.write_table(table, aside, compression="zstd")
     aside.replace(path)

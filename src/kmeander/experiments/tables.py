@@ -65,12 +65,16 @@ SCORES = {
         ),
     )
 }  # fmt: skip
+MEASURED = (
+    *{score.column: None for score in SCORES.values()}, "n_iter", "n_reseeded", "theorem2_bound",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
     """All records of a run after the first drift, one row per batch and one column per method."""
 
+    methods: tuple[str, ...]
     epsilon: NDArray[np.float64]
     n_clusters: NDArray[np.int64]
     m: NDArray[np.float64]
@@ -79,30 +83,31 @@ class Steps:
     columns: dict[str, NDArray[np.float64]]
 
     @classmethod
-    def of(cls, table: pa.Table) -> Steps:
-        """Arrange the records that `storage.load` returned.
+    def of(
+        cls,
+        table: pa.Table,
+        methods: tuple[str, ...] = METHODS,
+        measured: Iterable[str] = MEASURED,
+    ) -> Steps:
+        """Arrange the records of these methods that `storage.load` returned.
 
         The first concept is left out, as by the authors: no drift went before it.
         """
         names = table.column("method").to_numpy()
-        if len(names) % len(METHODS) or (names.reshape(-1, len(METHODS)) != METHODS).any():
+        if len(names) % len(methods) or (names.reshape(-1, len(methods)) != methods).any():
             raise InputError(
                 "the records are not ordered by batch and method: every batch needs "
-                f"{', '.join(METHODS)}, in that order."
+                f"{', '.join(methods)}, in that order."
             )
-        drifted = table.column("concept").to_numpy().reshape(-1, len(METHODS))[:, 0] > 0
+        drifted = table.column("concept").to_numpy().reshape(-1, len(methods))[:, 0] > 0
 
         def column(name: str) -> NDArray[Any]:
-            values: NDArray[Any] = table.column(name).to_numpy().reshape(-1, len(METHODS))
+            values: NDArray[Any] = table.column(name).to_numpy().reshape(-1, len(methods))
             chosen: NDArray[Any] = values[drifted]
             return chosen
 
-        measured = {score.column for score in SCORES.values()} | {
-            "n_iter",
-            "n_reseeded",
-            "theorem2_bound",
-        }
         return cls(
+            methods=methods,
             epsilon=column("epsilon")[:, 0],
             n_clusters=column("n_clusters")[:, 0],
             m=column("m")[:, 0],
@@ -115,6 +120,7 @@ class Steps:
         """Return the batches of the settings with that m."""
         chosen = self.m == m
         return Steps(
+            methods=self.methods,
             epsilon=self.epsilon[chosen],
             n_clusters=self.n_clusters[chosen],
             m=self.m[chosen],
@@ -142,14 +148,14 @@ class Steps:
 
     def reseeded_since_drift(self, method: str) -> NDArray[np.float64]:
         """Return how often the method has seeded a cluster anew since the drift, per batch."""
-        total = np.cumsum(self.columns["n_reseeded"][:, METHODS.index(method)])
+        total = np.cumsum(self.columns["n_reseeded"][:, self.methods.index(method)])
         first = np.maximum.accumulate(np.where(self.since_drift == 1, np.arange(len(total)), 0))
         before: NDArray[np.float64] = np.where(first > 0, total[first - 1], 0.0)
         return total - before
 
     def scores(self, score: Score, **where: Any) -> dict[str, Scores]:
         """Return the scores of each method over the batches that `where` means."""
-        positions = [METHODS.index(method) for method in score.methods]
+        positions = [self.methods.index(method) for method in score.methods]
         values = self.columns[score.column][self.where(**where)][:, positions]
         scaled = score.scale(values) if len(values) else values
         return {method: scaled[:, i] for i, method in enumerate(score.methods)}
