@@ -285,7 +285,7 @@ def test_goals_follow_from_the_stored_rows(stored: Path) -> None:
         # Two values differ from their mean by half their difference.
         assert row["standard_error"] == pytest.approx(abs(seeds[0] - seeds[1]) / 2)
     against = measured["In file order, a lower mean prequential error than HI"]
-    assert against.measured == f"gesture K = 10: {means[DEFAULT]:.2f} against {means['HI']:.2f}"
+    assert against.measured == f"gesture K = 10: {means[DEFAULT]:.3f} against {means['HI']:.3f}"
     assert against.met is bool(means[DEFAULT] < means["HI"])
 
 

@@ -28,8 +28,8 @@ INTRODUCTION = (
 COLUMNS = (
     "Mean over all datasets, settings and drifts of the SKM error above the best method of that "
     "batch, as a share of it, at T batches since the drift; the same of the prequential error over "
-    "all T; distances really computed, as a share of what plain HI counts; time per batch on one "
-    "thread, among other work."
+    "all T; distances really computed, as a share of what plain HI counts; the processor's time "
+    "per batch."
 )
 
 ORDER = (

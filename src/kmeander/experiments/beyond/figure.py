@@ -171,10 +171,10 @@ def _draw_costs(axes: Any, rows: Sequence[Row]) -> None:
         "plain HI", (1, 1), (-2, -2), xycoords=("data", "axes fraction"),
         textcoords="offset points", rotation=90, ha="right", va="top", color=LOOKS["HI"].colour,
     )  # fmt: skip
-    for name in ("PSKM", DEFAULT):
+    for name, offset in (("PSKM", (-8, -13)), (DEFAULT, (7, 5))):
         (row,) = (row for row in rows if row["method"] == name)
         axes.annotate(
-            name, (row["distances_of_plain_HI"], row["skm_mean"]), (7, 5),
+            name, (row["distances_of_plain_HI"], row["skm_mean"]), offset,
             textcoords="offset points", color=LOOKS[name].colour, weight="bold",
         )  # fmt: skip
     axes.set_xlabel("distances really computed, as a share of plain HI's count")

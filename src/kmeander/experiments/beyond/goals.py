@@ -102,7 +102,7 @@ def _in_order(order: Sequence[Row], other: str) -> Goal:
     if not errors:
         return Goal(says, "no recording is among the datasets", None)
     listed = "; ".join(
-        f"{dataset} K = {n_clusters}: {here[DEFAULT]:.2f} against {here[other]:.2f}"
+        f"{dataset} K = {n_clusters}: {here[DEFAULT]:.3f} against {here[other]:.3f}"
         for (dataset, n_clusters), here in errors.items()
     )
     return Goal(says, listed, all(here[DEFAULT] < here[other] for here in errors.values()))

@@ -43,7 +43,7 @@ class Record:
     """What one batch did to one contestant.
 
     `skm_error` is the paper's, over all batches since the drift (or the start); NaN where it was
-    not measured. `seconds` is the one thing that differs from run to run.
+    not measured. `seconds`, of the processor, is the one thing that differs from run to run.
     """
 
     dataset: str
