@@ -22,6 +22,7 @@
 #include "seeding.hpp"
 #include "summaries.hpp"
 #include "swaps.hpp"
+#include "valleys.hpp"
 
 namespace nb = nanobind;
 
@@ -34,6 +35,7 @@ using Centroids = Float64Rows;
 using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Labels = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
@@ -205,6 +207,36 @@ std::tuple<std::int64_t, std::int64_t, std::vector<std::int32_t>> swap(
     return {report.n_swaps, report.n_distances, report.swapped};
 }
 
+void valleys(const std::vector<Points> &points, const std::vector<std::optional<Weights>> &weights,
+             const Weights &decay, const Labels &labels,
+             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
+             double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
+             Out1<double> as_two) {
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    need(!points.empty() && k > 0 && rows_per_cluster > 0, "no batches, centroids or rows");
+    for (const std::size_t length : {weights.size(), decay.shape(0)})
+        need(length == points.size(), "one entry per batch is needed");
+    for (const std::size_t length :
+         {masses.shape(0), neighbours.shape(0), as_one.shape(0), as_two.shape(0)})
+        need(length == k, "one entry per cluster is needed");
+    std::vector<kmeander::Batch> batches;
+    std::size_t begin = 0;
+    for (std::size_t b = 0; b < points.size(); ++b) {
+        const kmeander::Rows rows = rows_of(points[b]);
+        need_rows(rows, d);
+        // Labels are only read.
+        batches.push_back({rows, data_or_null(weights[b], rows.count), decay.data()[b],
+                           const_cast<std::int32_t *>(labels.data()) + begin, nullptr, nullptr,
+                           nullptr, nullptr, nullptr, nullptr, false});
+        begin += rows.count;
+    }
+    need(labels.shape(0) == begin, "labels and points differ in length");
+    need(are_labels(labels.data(), labels.data() + begin, k), "labels of no cluster");
+    const nb::gil_scoped_release release;
+    kmeander::score_valleys(batches, aligned(centroids.data()), k, masses.data(),
+                            rows_per_cluster, shallow, neighbours.data(), as_one.data(), as_two.data());
+}
+
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
                                           Out2 means, Out1<double> masses) {
     const kmeander::Rows rows = rows_of(points);
@@ -245,6 +277,9 @@ NB_MODULE(_kernel, module) {
     module.def("swap", &swap, "points"_a, "weights"_a, "decay"_a, "labels"_a.noconvert(),
                "upper"_a.noconvert(), "lower"_a.noconvert(), "centroids"_a.noconvert(),
                "uniforms"_a, "n_threads"_a);
+    module.def("valleys", &valleys, "points"_a, "weights"_a, "decay"_a, "labels"_a, "centroids"_a,
+               "masses"_a, "rows_per_cluster"_a, "shallow"_a, "neighbours"_a.noconvert(),
+               "as_one"_a.noconvert(), "as_two"_a.noconvert());
     module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
                "masses"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);

@@ -576,3 +576,189 @@ def z_of_estimate(epsilon: float, se: float, usual: Sequence[tuple[float, float]
 def _median(ordered: Sequence[float]) -> float:
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+@dataclass
+class Row:
+    """A row of a cluster: where it is, what it weighs, and whether it came with the last batch."""
+
+    point: list[float]
+    weight: float
+    is_newest: bool
+
+
+@dataclass
+class Valleys:
+    """Scores of clusters, and the least margin by which anything was decided."""
+
+    neighbours: list[int]
+    as_one: list[float]
+    as_two: list[float]
+    margin: float
+
+
+def valleys(
+    batches: Sequence[tuple[Points, Weights, float, Any]],
+    centroids: Points,
+    masses: Weights,
+    most: int,
+    shallow: float,
+) -> Valleys:
+    """Is there a valley between a cluster and the nearest, or within one?
+
+    A batch is its points, their weights, its decay and their labels, the newest batch last.
+    """
+    found = Valleys([], [], [], math.inf)
+    rows: list[list[Row]] = [[] for _ in centroids]
+    for age, (points, weights, decay, labels) in enumerate(reversed(batches)):
+        for i in reversed(range(len(points))):
+            if weights[i] > 0 and len(rows[labels[i]]) < most:
+                point = [float(value) for value in points[i]]
+                rows[labels[i]].append(Row(point, decay * weights[i], age == 0))
+    for a in range(len(centroids)):
+        others = [b for b in range(len(centroids)) if b != a and rows[a] and rows[b]]
+        distances = [squared_distance(centroids[a], centroids[b]) for b in others]
+        nearby = others[distances.index(min(distances))] if others else -1
+        found.neighbours.append(nearby)
+        found.margin = min(
+            [found.margin, *(d - min(distances) for d in distances if d != min(distances))]
+        )
+        if nearby < 0 or min(distances) == 0:
+            found.as_one.append(0.0)
+        else:
+            one, other = min(a, nearby), max(a, nearby)
+            both = [
+                (_place(row, centroids[own], masses[own], centroids[far]), row, own)
+                for own, far in ((one, other), (other, one))
+                for row in rows[own]
+            ]
+            places = [t if own == one else 1 - t for t, _, own in both]
+            found.as_one.append(_one(places, [row for _, row, _ in both], shallow, found))
+        found.as_two.append(_two(rows[a], centroids[a], found) if rows[a] else 0.0)
+    return found
+
+
+def _place(row: Row, own: Point, mass: float, far: Point) -> float:
+    """Place of a row on the line from its centroid, as that would be without it, to another."""
+    rest = mass - row.weight
+    start = list(own)
+    if rest > 0:
+        start = [(mass * c - row.weight * x) / rest for c, x in zip(own, row.point, strict=True)]
+    way = [b - a for a, b in zip(start, far, strict=True)]
+    return _along(row.point, start, way) / math.fsum(w * w for w in way)
+
+
+def _along(point: Point, start: Point, way: Point) -> float:
+    return math.fsum((x - a) * w for x, a, w in zip(point, start, way, strict=True))
+
+
+def _counts(places: list[float], rows: list[Row], found: Valleys) -> list[float]:
+    """Effective rows in the five bins about 0, 1/4, 1/2, 3/4 and 1."""
+    per_weight = math.fsum(r.weight for r in rows) / math.fsum(r.weight**2 for r in rows)
+    counts = [0.0] * 5
+    for t, row in zip(places, rows, strict=True):
+        found.margin = min(found.margin, abs(4 * t + 0.5 - round(4 * t + 0.5)))
+        if -0.125 <= t < 1.125:
+            counts[math.floor(4 * t + 0.5)] += row.weight * per_weight
+    return counts
+
+
+def _beyond(between: float, end: float, ratio: float, found: Valleys) -> float:
+    """Signed root of twice the log likelihood ratio of a binomial share, with continuity."""
+    both = between + end
+    share = ratio / (1 + ratio)
+    found.margin = min(found.margin, abs(abs(between - both * share) - 0.5))
+    if both == 0 or abs(between - both * share) <= 0.5:
+        return 0.0
+    sign = 1 if between > both * share else -1
+    x = between - sign / 2
+    deviance = sum(
+        2 * count * math.log(count / expected)
+        for count, expected in ((x, both * share), (both - x, both * (1 - share)))
+        if count > 0
+    )
+    return sign * math.sqrt(max(0.0, deviance))
+
+
+def _one(places: list[float], rows: list[Row], shallow: float, found: Valleys) -> float:
+    between = [0.125 <= t < 0.875 for t in places]
+    mass = math.fsum(row.weight for row in rows)
+    newest = math.fsum(row.weight for row in rows if row.is_newest)
+    share = math.fsum(row.weight for row, b in zip(rows, between, strict=True) if b) / mass
+    coming = math.fsum(
+        row.weight for row, b in zip(rows, between, strict=True) if b and row.is_newest
+    )
+    found.margin = min(found.margin, abs(coming - share * newest / 2) or math.inf)
+    counts = _counts(places, rows, found)
+    if coming < share * newest / 2:
+        return 0.0
+    return min(_beyond(c, min(counts[0], counts[4]), shallow, found) for c in counts[1:4])
+
+
+def _two(rows: list[Row], centroid: Point, found: Valleys) -> float:
+    way = _direction(rows, found)
+    places = [_along(row.point, centroid, way) for row in rows]
+    mass = math.fsum(row.weight for row in rows)
+    cut = math.fsum(row.weight * p for row, p in zip(rows, places, strict=True)) / mass
+    ends = [0.0, 0.0]
+    for _ in range(4):
+        sides = [
+            [(p, row) for p, row in zip(places, rows, strict=True) if (p > cut) == above]
+            for above in (False, True)
+        ]
+        found.margin = min([found.margin, *(abs(p - cut) for p in places)])
+        if not (sides[0] and sides[1]):
+            return 0.0
+        ends = [
+            math.fsum(row.weight * p for p, row in side) / math.fsum(row.weight for _, row in side)
+            for side in sides
+        ]
+        cut = (ends[0] + ends[1]) / 2
+    found.margin = min([found.margin, *(abs(p - cut) for p in places)])
+    newest = math.fsum(row.weight for row in rows if row.is_newest)
+    if newest == 0:
+        return 0.0
+    # The mass above is that of the cut before the last, between whose means the line runs.
+    above = math.fsum(row.weight for _, row in sides[1]) / mass
+    coming = (
+        math.fsum(
+            row.weight for p, row in zip(places, rows, strict=True) if row.is_newest and p > cut
+        )
+        / newest
+    )
+    found.margin = min(found.margin, abs(coming - above / 2), abs((1 - coming) - (1 - above) / 2))
+    if coming < above / 2 or 1 - coming < (1 - above) / 2:
+        return 0.0
+    counts = _counts([(p - ends[0]) / (ends[1] - ends[0]) for p in places], rows, found)
+    least = min(counts[0], counts[4])
+    return -min(_beyond(c, least, 1.0, found) for c in counts[1:4])
+
+
+def _direction(rows: list[Row], found: Valleys) -> list[float]:
+    """Three steps of power iteration, on up to 64 rows, from the column that varies most."""
+    n = min(64, len(rows))
+    some = [rows[i * len(rows) // n] for i in range(n)]
+    mass = math.fsum(row.weight for row in some)
+    columns = range(len(rows[0].point))
+    mean = [math.fsum(row.weight * row.point[j] for row in some) / mass for j in columns]
+    varies = [
+        math.fsum(row.weight * (row.point[j] - mean[j]) ** 2 for row in some) / mass
+        for j in columns
+    ]
+    widest = varies.index(max(varies))
+    found.margin = min(
+        [found.margin, *(max(varies) - v for j, v in enumerate(varies) if j != widest)]
+    )
+    way = [float(j == widest and max(varies) > 0) for j in columns]
+    for _ in range(3):
+        step = [
+            math.fsum(
+                row.weight * _along(row.point, mean, way) * (row.point[j] - mean[j]) for row in some
+            )
+            for j in columns
+        ]
+        largest = max(map(abs, step))
+        if largest == 0:
+            break
+        way = [part / largest for part in step]
+    return way

@@ -46,6 +46,8 @@ PROMISED = {
     "FSKM.state": "(self)",
     "PSKM.step": "(self, batch, *, previous=None, current=None)",
     "Batch": "(index, points, weights=None, elapsed=1.0, concept=None)",
+    "suggest_clusters": "(X, candidates=range(1, 11), *, criterion='silhouette', "
+    "sample_weight=None, random_state=None, n_threads=None)",
     "simulate_drifts": "(X, n_clusters, epsilon, n_concepts, *, method='root', "
     "return_centroids=False, random_state=None)",
     "DriftStream": "(concepts, batch_size=500, batches_per_concept=10, random_state=None)",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmeander import initialise
+    from kmeander.choose_clusters import Suggestion, suggest_clusters
     from kmeander.config import show_config
     from kmeander.drift import DriftStream, simulate_drifts
     from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
@@ -53,6 +54,7 @@ __all__ = [
     "PrivilegedKMeans",
     "Step",
     "StreamError",
+    "Suggestion",
     "initialise",
     "kmeans_error",
     "kmeans_plusplus",
@@ -65,6 +67,7 @@ __all__ = [
     "show_config",
     "simulate_drifts",
     "skm_error",
+    "suggest_clusters",
     "surrogate_error",
     "theorem1_bound",
     "theorem1_gap",
@@ -85,6 +88,7 @@ _HOMES = {
     "PrivilegedKMeans": "estimators",
     "Step": "records",
     "StreamError": "exceptions",
+    "Suggestion": "choose_clusters",
     "kmeans_error": "objective",
     "kmeans_plusplus": "seeding",
     "load": "estimators",
@@ -96,6 +100,7 @@ _HOMES = {
     "show_config": "config",
     "simulate_drifts": "drift",
     "skm_error": "objective",
+    "suggest_clusters": "choose_clusters",
     "surrogate_error": "objective",
     "theorem1_bound": "objective",
     "theorem1_gap": "objective",

@@ -68,6 +68,19 @@ def swap(
     uniforms: NDArray[np.float64],  # in      (candidates,) numbers in [0, 1): one draw each
     n_threads: int,
 ) -> tuple[int, int, list[int]]: ...  # swaps, distances computed, clusters swapped
+def valleys(
+    points: Sequence[Points],  # in   (n, d) per batch, the oldest first
+    weights: Sequence[Weights | None],  # in   (n,) per batch
+    decay: Weights,  # in   (batches,)
+    labels: Labels,  # in   (all points,)
+    centroids: Centroids,  # in   (k, d)
+    masses: Masses,  # in   (k,)  of the clusters whose means the centroids are
+    rows_per_cluster: int,  # newest rows of each cluster that are looked at
+    shallow: float,  # bins between hold more than this times the emptier end: no valley
+    neighbours: Labels,  # out  (k,)  nearest other cluster, or -1
+    as_one: NDArray[np.float64],  # out  (k,)  score of being one cluster with it
+    as_two: NDArray[np.float64],  # out  (k,)  score of being two clusters
+) -> None: ...
 def summarise(
     points: Points,  # in   (n, d)
     weights: Weights | None,  # in   (n,)

@@ -146,6 +146,12 @@ class Step:
         contradicts them: 1 where it does not; see `forgetting` of `FSKM`.
     swapped : tuple of int
         Clusters whose centroid was put elsewhere by local search; see `refine` of `FSKM`.
+    merged : tuple of tuple of int
+        Pairs of clusters that have become one: there is no valley between them. Fewer clusters
+        would do. Looked for each time half of a cluster's newest rows have been renewed, with at
+        most 1 false alarm in 200 batches; so for `holds_two`.
+    holds_two : tuple of int
+        Clusters with a valley in their midst: more clusters would fit better.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -175,6 +181,8 @@ class Step:
     drift_z: float | None = None
     history_kept: float = 1.0
     swapped: tuple[int, ...] = ()
+    merged: tuple[tuple[int, int], ...] = ()
+    holds_two: tuple[int, ...] = ()
     seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,7 +193,7 @@ class Step:
             if isinstance(value, np.ndarray):
                 value = value.tolist()
             elif isinstance(value, tuple):
-                value = list(value)
+                value = [list(one) if isinstance(one, tuple) else one for one in value]
             plain[field.name] = value
         del plain["seconds"]
         return plain
@@ -204,8 +212,9 @@ class Step:
         for name in ("centroids", "masses", "moved"):
             if values.get(name) is not None:
                 values[name] = frozen(np.array(values[name], dtype=np.float64))
-        for name in ("reseeded", "swapped"):
+        for name in ("reseeded", "swapped", "holds_two"):
             values[name] = tuple(values.get(name, ()))
+        values["merged"] = tuple((one, other) for one, other in values.get("merged", ()))
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:

@@ -20,6 +20,7 @@ from kmeander.arrays import (
     frozen_copy,
 )
 from kmeander.arrival import Arrival, Estimate, arrive, usual_after
+from kmeander.cluster_shape import misfits_at
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.initialise import Current, Start
 from kmeander.ladder import Ladder
@@ -398,6 +399,7 @@ class StreamModel(ABC):
             drift_z=None if arrival is None else arrival.z,
             history_kept=history_kept,
             swapped=swapped,
+            **vars(misfits_at(batch.index, fit.window, fit.centroids, fit.masses)),
             seconds=clock.seconds(),
         )
         return Memory(
