@@ -67,12 +67,11 @@ class Misfits:
 def misfits_at(index: int, window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     """Return what `misfits` finds at batch `index`, or nothing where it is not time to look.
 
-    That is each time about half of the rows to be looked at are new: so each row is looked at
-    about twice, whether batches are large or small.
+    That is each time the rows to be looked at are new, so that each is looked at once, whether
+    batches are large or small.
     """
     n_recent = len(window.batches) - _recent(window, len(centroids))[0]
-    due = index % ((n_recent + 1) // 2) == 0
-    return misfits(window, centroids, masses) if due else Misfits()
+    return misfits(window, centroids, masses) if index % n_recent == 0 else Misfits()
 
 
 def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
@@ -125,12 +124,12 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
 
 def _recent(window: Window, n_clusters: int) -> tuple[int, int]:
     """Return the first batch to look at, and the points from there on."""
-    first, n_points = len(window.batches) - 1, len(window.batches[-1].points)
-    enough = LABELS_PER_ROW * ROWS_PER_CLUSTER * n_clusters
-    least = LEAST_DECAY * window.decay[-1]
-    while first > 0 and n_points < enough and window.decay[first - 1] >= least:
+    batches, decay = window.batches, window.decay
+    first, n_points = len(batches) - 1, len(batches[-1].points)
+    enough, least = LABELS_PER_ROW * ROWS_PER_CLUSTER * n_clusters, LEAST_DECAY * decay[-1]
+    while first > 0 and n_points < enough and decay[first - 1] >= least:
         first -= 1
-        n_points += len(window.batches[first].points)
+        n_points += len(batches[first].points)
     return first, n_points
 
 

@@ -148,8 +148,8 @@ class Step:
         Clusters whose centroid was put elsewhere by local search; see `refine` of `FSKM`.
     merged : tuple of tuple of int
         Pairs of clusters that have become one: there is no valley between them. Fewer clusters
-        would do. Looked for each time half of a cluster's newest rows have been renewed, with at
-        most 1 false alarm in 200 batches; so for `holds_two`.
+        would do. Looked for at every few batches, on rows that have come since the last time, with
+        at most 1 false alarm in 200 times; so is `holds_two`.
     holds_two : tuple of int
         Clusters with a valley in their midst: more clusters would fit better.
     seconds : float or None
