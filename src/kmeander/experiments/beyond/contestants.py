@@ -6,6 +6,7 @@ Every contestant goes its own way: unlike the paper's grid no two share C* or C^
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -79,7 +80,8 @@ def contestant(
         return _MiniBatch(n_clusters, seed)
     if name == RIVER:
         return _River(n_clusters, seed)
-    return _Model(FSKM(n_clusters, **{**DEFAULTS, **ABLATIONS.get(name, {})}, **common))
+    changed = {DEFAULT: {}, **ABLATIONS}[name]
+    return _Model(FSKM(n_clusters, **{**DEFAULTS, **changed}, **common))
 
 
 class _Model:
@@ -103,7 +105,7 @@ class _Model:
         )
 
 
-class _Peer:
+class _Peer(ABC):
     """Somebody else's model, which sees every point once and compares it with K centroids."""
 
     def __init__(self, n_clusters: int) -> None:
@@ -122,11 +124,13 @@ class _Peer:
         n_distances = batch.n_points * self.n_clusters
         return Learnt(self.centroids, before, n_distances, n_distances, 1.0, spent)
 
+    @abstractmethod
     def _spent(self, batch: Batch) -> float:
-        raise NotImplementedError
+        """Learn a batch and return the seconds that it took."""
 
+    @abstractmethod
     def _centroids(self, n_columns: int) -> Centroids:
-        raise NotImplementedError
+        """Return a copy of the centroids."""
 
 
 class _MiniBatch(_Peer):
