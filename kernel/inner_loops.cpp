@@ -22,6 +22,12 @@ const T *row(const Rows &rows, std::size_t i) {
     return static_cast<const T *>(rows.data) + i * rows.columns;
 }
 
+// As in bounds.hpp, which includes such headers.
+inline float rounded_up(float value) { return value * (1.0F + 1e-6F) + __FLT_MIN__; }
+inline float rounded_down(float value) {
+    return (__FLT_MAX__ < value ? __FLT_MAX__ : value) * (1.0F - 1e-6F) - __FLT_MIN__;
+}
+
 // Lane l becomes lane l ^ 1, l ^ 2 and l ^ 4: so many steps as it takes to meet every other lane.
 #if KMEANDER_LANES == 2
 #define KMEANDER_EXCHANGES(step, v) step(v, 1, 0)
@@ -198,22 +204,18 @@ void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const doub
     run(rows, begin, end, point, squared);
 }
 
-std::size_t unsettled(const float *upper, const float *lower, Settled when, std::size_t count,
-                      std::uint32_t *found) {
+// Those of `count` points that `flag` flags.
+template <class Flag>
+inline std::size_t flagged(std::size_t count, std::uint32_t *found, const Flag &flag) {
     constexpr std::size_t kTogether = 64;  // compared without a branch, then read eight at a time
     std::size_t n_found = 0;
     for (std::size_t begin = 0; begin < count; begin += kTogether) {
         const std::size_t size = begin + kTogether < count ? kTogether : count - begin;
         std::uint8_t flags[kTogether] = {};
-        // Bounds that are not numbers settle nothing.
-        const auto flag = [&](std::size_t l) {
-            const float u = upper[begin + l], margin = lower[begin + l] - u;
-            flags[l] = !((margin > when.margin) | (u < when.upper));
-        };
         if (size == kTogether)
-            for (std::size_t l = 0; l < kTogether; ++l) flag(l);
+            for (std::size_t l = 0; l < kTogether; ++l) flags[l] = flag(begin + l);
         else
-            for (std::size_t l = 0; l < size; ++l) flag(l);
+            for (std::size_t l = 0; l < size; ++l) flags[l] = flag(begin + l);
         for (std::size_t word = 0; word < size; word += 8) {
             std::uint64_t any;
             __builtin_memcpy(&any, flags + word, sizeof any);
@@ -225,6 +227,32 @@ std::size_t unsettled(const float *upper, const float *lower, Settled when, std:
         }
     }
     return n_found;
+}
+
+std::size_t unsettled(const float *upper, const float *lower, Settled when, std::size_t count,
+                      std::uint32_t *found) {
+    // Bounds that are not numbers settle nothing.
+    return flagged(count, found, [=](std::size_t i) -> std::uint8_t {
+        return !((lower[i] - upper[i] > when.margin) | (upper[i] < when.upper));
+    });
+}
+
+std::size_t awake(const std::int32_t *labels, const float *upper, const float *lower,
+                  const float *thresholds, std::size_t count, std::uint32_t *found) {
+    return flagged(count, found, [=](std::size_t i) -> std::uint8_t {
+        return !(lower[i] - upper[i] > thresholds[labels[i]]);
+    });
+}
+
+void rebase(const std::int32_t *labels, std::size_t count, const float *own, const float *others,
+            const float *nearest_other, float *__restrict upper, float *__restrict lower) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::int32_t c = labels[i];
+        const float u = rounded_up(upper[i] + own[c]);
+        const float by_movement = lower[i] - others[c], by_place = nearest_other[c] - u;
+        upper[i] = u;
+        lower[i] = rounded_down(by_place > by_movement ? by_place : by_movement);
+    }
 }
 
 Settled least_settled(const float *upper, const float *lower, std::size_t count) {
@@ -252,22 +280,58 @@ Settled least_settled(const float *upper, const float *lower, std::size_t count)
     return least;
 }
 
-bool may_be_nearer(const float *apart, const float *moved, std::size_t n_blocks, float reach,
-                   float gap) {
-    int found = 0;
-    for (std::size_t b = 0; b < n_blocks; ++b) found |= (apart[b] <= reach) & (moved[b] >= gap);
-    return found != 0;
+typedef float Floats __attribute__((vector_size(KMEANDER_LANES * 8)));
+constexpr std::size_t kFloats = 2 * KMEANDER_LANES;
+
+void bound_others(const float *apart, const float *moved, std::size_t n_blocks, const float *lower,
+                  const float *upper, std::size_t count, float *bounds) {
+    for (std::size_t begin = 0; begin < count; begin += kFloats) {
+        const std::size_t size = begin + kFloats < count ? kFloats : count - begin;
+        Floats l = {}, u = {};
+        if (size == kFloats) {
+            __builtin_memcpy(&l, lower + begin, sizeof l);
+            __builtin_memcpy(&u, upper + begin, sizeof u);
+        } else {
+            for (std::size_t i = 0; i < size; ++i) {
+                l[i] = lower[begin + i];
+                u[i] = upper[begin + i];
+            }
+        }
+        Floats bound = __builtin_inff() - Floats{};
+        for (std::size_t b = 0; b < n_blocks; ++b) {
+            const Floats by_movement = l - moved[b], by_place = apart[b] - u;
+            const Floats larger = by_place > by_movement ? by_place : by_movement;
+            // Written so that what is not a number is taken, and settles nothing.
+            bound = bound < larger ? bound : larger;
+        }
+        for (std::size_t i = 0; i < size; ++i) bounds[begin + i] = rounded_down(bound[i]);
+    }
 }
 
-float bound_others(const float *apart, const float *moved, std::size_t n_blocks, float lower,
-                   float upper) {
-    float bound = __builtin_inff();
-    for (std::size_t b = 0; b < n_blocks; ++b) {
-        const float by_movement = lower - moved[b], by_place = apart[b] - upper;
-        const float larger = by_movement > by_place ? by_movement : by_place;
-        bound = larger < bound ? larger : bound;
+// Vectors of doubles, whose roots the processor takes together.
+void bounds_above(const double *squared, std::size_t count, float *bounds) {
+    for (std::size_t i = 0; i < count; ++i)
+        bounds[i] = rounded_up(static_cast<float>(__builtin_sqrt(squared[i])));
+}
+
+void bounds_below(const double *squared, std::size_t count, float *bounds) {
+    for (std::size_t i = 0; i < count; ++i)
+        bounds[i] = rounded_down(static_cast<float>(__builtin_sqrt(squared[i])));
+}
+
+template <class T>
+void squared_between_of(const void *const *points, std::size_t count, std::size_t d,
+                        const double *centroid, double *squared) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const Rows one = {points[i], sizeof(T) == sizeof(float), 1, d};
+        squared_to_of<T>(one, 0, 1, centroid, squared + i);
     }
-    return bound;
+}
+
+void squared_between(const void *const *points, bool is_float32, std::size_t count, std::size_t d,
+                     const double *centroid, double *squared) {
+    const auto run = is_float32 ? squared_between_of<float> : squared_between_of<double>;
+    run(points, count, d, centroid, squared);
 }
 
 void add_rows(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
@@ -287,8 +351,8 @@ void add_squares(const Rows &rows, const double *weights, const std::int32_t *la
 extern const InstructionSet KMEANDER_SET;
 const InstructionSet KMEANDER_SET = {
     KMEANDER_SET_NAME, kLanes,        widen,         nearest,      squared_to,
-    unsettled,         least_settled, may_be_nearer, bound_others, add_rows,
-    add_squares,
+    squared_between,   bounds_above,  bounds_below,  unsettled,     awake,
+    rebase,            least_settled, bound_others,  add_rows,      add_squares,
 };
 
 }  // namespace kmeander

@@ -21,6 +21,9 @@ struct Rows {
 // The most rows that share one sweep over the centroids.
 constexpr std::size_t kGroupRows = 64;
 
+// Room that a list of points needs beyond its end: it is written without a branch.
+constexpr std::size_t kSpare = 1;
+
 // When a point of one epoch and cluster surely keeps its cluster: either suffices.
 struct Settled {
     float margin;  // lower bound - upper bound is above this
@@ -47,23 +50,36 @@ struct InstructionSet {
     void (*squared_to)(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
                        double *squared);
 
+    // Squared distance to one centroid, for rows here and there, all float32 or all float64.
+    void (*squared_between)(const void *const *points, bool is_float32, std::size_t count,
+                            std::size_t d, const double *centroid, double *squared);
+
+    // Bounds of distances whose squares are given, as in bounds.hpp.
+    void (*bounds_above)(const double *squared, std::size_t count, float *bounds);
+    void (*bounds_below)(const double *squared, std::size_t count, float *bounds);
+
     // Those of `count` points that the limits do not settle. Returns their number; `found` takes
     // up to `count`.
     std::size_t (*unsettled)(const float *upper, const float *lower, Settled limits,
                              std::size_t count, std::uint32_t *found);
 
+    // Those of `count` points whose margins are not above the threshold of their cluster. Returns their
+    // number; `found` takes up to `count` and kSpare more.
+    std::size_t (*awake)(const std::int32_t *labels, const float *upper, const float *lower,
+                         const float *thresholds, std::size_t count, std::uint32_t *found);
+
+    // Put the bounds of `count` points to where the centroids are now: the own has moved by `own`,
+    // another by `others` at most, and lies `nearest_other` away at least; all per cluster.
+    void (*rebase)(const std::int32_t *labels, std::size_t count, const float *own,
+                   const float *others, const float *nearest_other, float *upper, float *lower);
+
     // The least margin and the greatest upper bound of `count` points.
     Settled (*least_settled)(const float *upper, const float *lower, std::size_t count);
 
-    // Whether a block of centroids may hold one that is nearer than the own: not so where it is
-    // farther from the own centroid than `reach`, or has moved by less than `gap`.
-    bool (*may_be_nearer)(const float *apart, const float *moved, std::size_t n_blocks,
-                          float reach, float gap);
-
-    // The least over the blocks of max(lower - moved, apart - upper): a bound of all distances
-    // but the own.
-    float (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks, float lower,
-                          float upper);
+    // For each of `count` points of one cluster and epoch the least over the blocks of
+    // max(lower - moved, apart - upper): a bound of all distances but the own.
+    void (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks,
+                         const float *lower, const float *upper, std::size_t count, float *bounds);
 
     // Add rows, columns [first, last), to the sums of their clusters, in row order; only those of
     // clusters that `stale` marks. What rounding takes from `sums` is gathered in `rests`, so that

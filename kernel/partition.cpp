@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
-#include <numeric>
 #include <tuple>
 
 #include "bounds.hpp"
@@ -20,13 +20,18 @@ double squared_between(const double *one, const double *other, std::size_t d) {
     return squared;
 }
 
-// Rows are looked at here and there: ask for them some steps before they are needed.
-constexpr std::size_t kAhead = 6;
+std::size_t row_size(const Rows &rows) {
+    return rows.columns * (rows.is_float32 ? sizeof(float) : sizeof(double));
+}
 
+inline const void *row_at(const Rows &rows, std::size_t i) {
+    return static_cast<const char *>(rows.data) + i * row_size(rows);
+}
+
+// Rows are looked at here and there: ask for them before they are needed.
 inline void prefetch(const Rows &rows, std::size_t i) {
-    const std::size_t size = rows.columns * (rows.is_float32 ? sizeof(float) : sizeof(double));
-    const char *row = static_cast<const char *>(rows.data) + i * size;
-    for (std::size_t at = 0; at < std::min<std::size_t>(size, 512); at += 64)
+    const char *row = static_cast<const char *>(row_at(rows, i));
+    for (std::size_t at = 0; at < std::min<std::size_t>(row_size(rows), 512); at += 64)
         __builtin_prefetch(row + at);
 }
 
@@ -38,6 +43,12 @@ constexpr std::size_t kMaxEpochs = 32;
 
 // With so few blocks a point is sooner measured against all than thought about.
 constexpr std::size_t kFewBlocks = 3;
+
+// Members looked at together.
+constexpr std::size_t kTogether = 128;
+
+// How far beyond the present movement points are woken: so far it may grow before the next scan.
+constexpr float kWakeAhead = 2.0F;
 
 // The most members of a group, and about the most that one task sweeps.
 constexpr std::size_t kMostMembers = 4096;
@@ -54,30 +65,22 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       n_blocks_(packed_.n_blocks()),
       scratch_(team.size(), d_),
       chosen_(team.size() * n_blocks_),
+      base_(batches.size()),
+      woken_(batches.size()),
       groups_(k),
-      next_(k) {
-    std::size_t n_points = 0;
-    for (const Batch &batch : batches) n_points += batch.rows.count;
-    // Points that are measured stand twice, until all are grouped anew.
-    members_.reserve(n_points + n_points / 2);
-    upper_.reserve(n_points + n_points / 2);
-    lower_.reserve(n_points + n_points / 2);
+      next_(k),
+      nearest_other_(k) {
     std::vector<const double *> snapshots;
-    std::vector<std::vector<std::size_t>> bounded;  // the batches of each
     for (std::size_t b = 0; b < batches.size(); ++b) {
         const double *snapshot = batches[b].snapshot;
         fresh_.push_back(snapshot == nullptr);
         if (snapshot == nullptr) continue;
         const auto found = std::find(snapshots.begin(), snapshots.end(), snapshot);
-        const std::size_t epoch = static_cast<std::size_t>(found - snapshots.begin());
-        if (found == snapshots.end()) {
-            snapshots.push_back(snapshot);
-            snapshots_.emplace_back(snapshot, snapshot + k * d_);
-            bounded.emplace_back();
-        }
-        bounded[epoch].push_back(b);
+        base_[b] = static_cast<std::size_t>(found - snapshots.begin());
+        if (found != snapshots.end()) continue;
+        snapshots.push_back(snapshot);
+        snapshots_.emplace_back(snapshot, snapshot + k * d_);
     }
-    for (std::size_t epoch = 0; epoch < bounded.size(); ++epoch) group_points(bounded[epoch], epoch);
 }
 
 bool Partition::assign(const double *centroids) {
@@ -85,6 +88,7 @@ bool Partition::assign(const double *centroids) {
     open_epoch(centroids);
     measure_apart(centroids);
     find_limits();
+    wake();
     sweep_groups(centroids);
     const bool any_fresh = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
     if (any_fresh) measure_new_batches();
@@ -93,9 +97,12 @@ bool Partition::assign(const double *centroids) {
 
 void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
     batches_[batch].labels[row] = label;
-    std::size_t at = 0;
-    while (members_[at].batch != batch || members_[at].row != row || upper_[at] == kGone) ++at;
-    upper_[at] = kGone;
+    if (batches_[batch].upper[row] == kGone) {  // awake: it is in a group
+        std::size_t at = 0;
+        while (members_[at].batch != batch || members_[at].row != row || upper_[at] == kGone) ++at;
+        upper_[at] = kGone;
+    }
+    batches_[batch].upper[row] = kGone;
     groups_[static_cast<std::size_t>(label)].push_back(
         {static_cast<std::uint32_t>(now_), members_.size(), members_.size() + 1, kNothing});
     members_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(row)});
@@ -104,18 +111,75 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
 }
 
 void Partition::settle() {
+    // Of points awake this writes nothing that counts: theirs follow.
+    team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
+        const Batch &batch = batches_[b];
+        set_.rebase(batch.labels, batch.rows.count, own_moved_.data() + base_[b] * k_,
+                    others_moved_.data() + base_[b] * k_, nearest_other_.data(), batch.upper,
+                    batch.lower);
+    });
     team_.run(k_, [&](std::size_t c, std::size_t) {
         for (const Group &group : groups_[c]) {
             const float own = own_moved_[group.epoch * k_ + c];
             const float others = others_moved_[group.epoch * k_ + c];
             for (std::size_t at = group.begin; at < group.end; ++at) {
                 if (upper_[at] == kGone) continue;
-                Batch &batch = batches_[members_[at].batch];
-                batch.upper[members_[at].row] = rounded_up(upper_[at] + own);
-                batch.lower[members_[at].row] = rounded_down(lower_[at] - others);
+                const Batch &batch = batches_[members_[at].batch];
+                const float upper = rounded_up(upper_[at] + own);
+                batch.upper[members_[at].row] = upper;
+                batch.lower[members_[at].row] = rounded_down(
+                    std::max(lower_[at] - others, nearest_other_[c] - upper));
             }
         }
     });
+}
+
+// Wake the points that the movement may have unsettled.
+void Partition::wake() {
+    for (std::size_t epoch = 0; epoch <= now_; ++epoch) {
+        bool is_base = false, exceeded = false;
+        for (std::size_t b = 0; b < batches_.size() && !is_base; ++b)
+            is_base = base_[b] == epoch && !fresh_[b];
+        if (!is_base) continue;
+        for (std::size_t c = 0; c < k_; ++c) {
+            float &asleep = asleep_[epoch * k_ + c];
+            const float margin = settled_[epoch * k_ + c].margin;
+            if (margin <= asleep) continue;
+            exceeded = true;
+            asleep = std::min(kWakeAhead * margin, std::numeric_limits<float>::max());
+        }
+        if (exceeded) wake(epoch);
+    }
+}
+
+// Scan the points that sleep since `epoch` and group those whose margins are not above `asleep_`.
+void Partition::wake(std::size_t epoch) {
+    team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
+        woken_[b].clear();
+        if (base_[b] != epoch || fresh_[b]) return;
+        const Batch &batch = batches_[b];
+        woken_[b].resize(batch.rows.count + kSpare);
+        woken_[b].resize(set_.awake(batch.labels, batch.upper, batch.lower,
+                                    asleep_.data() + epoch * k_, batch.rows.count,
+                                    woken_[b].data()));
+    });
+    std::vector<std::size_t> counts(k_);
+    for (std::size_t b = 0; b < batches_.size(); ++b)
+        for (const std::uint32_t row : woken_[b])
+            ++counts[static_cast<std::size_t>(batches_[b].labels[row])];
+    const std::size_t first = members_.size();
+    open_groups(counts, epoch);
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+        const Batch &batch = batches_[b];
+        for (const std::uint32_t row : woken_[b]) {
+            const std::size_t at = next_[static_cast<std::size_t>(batch.labels[row])]++;
+            members_[at] = {static_cast<std::uint32_t>(b), row};
+            upper_[at] = batch.upper[row];
+            lower_[at] = batch.lower[row];
+            batch.upper[row] = kGone;
+        }
+    }
+    find_least_since(first);
 }
 
 // Make groups of `epoch` with so many members of each cluster; `next_` is where they begin.
@@ -131,26 +195,6 @@ void Partition::open_groups(const std::vector<std::size_t> &counts, std::size_t 
     members_.resize(end);
     upper_.resize(end);
     lower_.resize(end);
-}
-
-// Group all points of `batches`, whose bounds are those of `epoch`.
-void Partition::group_points(const std::vector<std::size_t> &batches, std::size_t epoch) {
-    std::vector<std::size_t> counts(k_);
-    for (const std::size_t b : batches)
-        for (std::size_t i = 0; i < batches_[b].rows.count; ++i)
-            ++counts[static_cast<std::size_t>(batches_[b].labels[i])];
-    const std::size_t first = members_.size();
-    open_groups(counts, epoch);
-    for (const std::size_t b : batches) {
-        const Batch &batch = batches_[b];
-        for (std::size_t i = 0; i < batch.rows.count; ++i) {
-            const std::size_t at = next_[static_cast<std::size_t>(batch.labels[i])]++;
-            members_[at] = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i)};
-            upper_[at] = batch.upper[i];
-            lower_[at] = batch.lower[i];
-        }
-    }
-    find_least_since(first);
 }
 
 // Group what the sweeps have measured.
@@ -186,15 +230,17 @@ void Partition::open_epoch(const double *centroids) {
         snapshots_ = {std::move(snapshots_[now_])};
         for (std::vector<Group> &groups : groups_) groups.clear();
         members_.clear();
-        std::vector<std::size_t> all(batches_.size());
-        std::iota(all.begin(), all.end(), std::size_t{0});
-        group_points(all, 0);
+        upper_.clear();
+        lower_.clear();
+        std::fill(base_.begin(), base_.end(), std::size_t{0});
+        asleep_.clear();
     }
     now_ = snapshots_.size();
     snapshots_.emplace_back(centroids, centroids + k_ * d_);
     own_moved_.resize(snapshots_.size() * k_);
     others_moved_.resize(snapshots_.size() * k_);
     settled_.resize(snapshots_.size() * k_);
+    asleep_.resize(snapshots_.size() * k_, kGone);
     moved_.resize(snapshots_.size() * k_ * n_blocks_);
     std::vector<float> block_most(n_blocks_);
     for (std::size_t epoch = 0; epoch < snapshots_.size(); ++epoch) {
@@ -239,12 +285,12 @@ void Partition::measure_apart(const double *centroids) {
 void Partition::find_limits() {
     for (std::size_t c = 0; c < k_; ++c) {
         const float *apart = apart_.data() + c * n_blocks_;
-        const float nearest_other = *std::min_element(apart, apart + n_blocks_);
+        nearest_other_[c] = *std::min_element(apart, apart + n_blocks_);
         for (std::size_t at = c; at < settled_.size(); at += k_) {
             // Finite, so that a member that is gone exceeds it.
             settled_[at].margin = std::min(rounded_up(own_moved_[at] + others_moved_[at]),
                                            std::numeric_limits<float>::max());
-            settled_[at].upper = rounded_down(0.5F * nearest_other - own_moved_[at]);
+            settled_[at].upper = rounded_down(0.5F * nearest_other_[c] - own_moved_[at]);
         }
     }
 }
@@ -296,25 +342,16 @@ void Partition::sweep_groups(const double *centroids) {
 }
 
 void Partition::sweep(Sweep &sweep, std::size_t worker, const double *centroids) {
-    std::uint32_t found[kMostMembers];
+    std::uint32_t found[kMostMembers + kSpare];
     for (std::size_t g = sweep.first; g < sweep.last; ++g) {
         Group &group = *unsettled_[g];
         const std::size_t n_found = set_.unsettled(
             upper_.data() + group.begin, lower_.data() + group.begin,
             settled_[limit_of(group.epoch, sweep.label)], group.end - group.begin, found);
-        bool left = false;
-        for (std::size_t f = 0; f < n_found; ++f) {
-            if (f + kAhead < n_found) {
-                const Member &later = members_[group.begin + found[f + kAhead]];
-                prefetch(batches_[later.batch].rows, later.row);
-            }
-            if (check(sweep, group, group.begin + found[f], centroids)) {
-                upper_[group.begin + found[f]] = kGone;
-                left = true;
-            }
-            if (sweep.suspects.size() == kGroupRows) measure(sweep, worker);
-        }
-        if (left) find_least(group);
+        if (n_found == 0) continue;
+        for (std::size_t f = 0; f < n_found; f += kTogether)
+            look_at(sweep, worker, group, found + f, std::min(kTogether, n_found - f), centroids);
+        find_least(group);
     }
     measure(sweep, worker);
 }
@@ -324,35 +361,71 @@ void Partition::find_least(Group &group) const {
                                      group.end - group.begin);
 }
 
-// Look at a member block by block. False if that settles it; otherwise it leaves its group, with
-// new bounds or, where a centroid may be nearer than its own, as a suspect.
-bool Partition::check(Sweep &sweep, const Group &group, std::size_t at, const double *centroids) {
-    const Member member = members_[at];
+// Look at members of a group block by block. They leave it for the present epoch: where no block may
+// hold a nearer centroid with the bounds that this gives, or those that measuring the own distance
+// gives; otherwise as suspects.
+void Partition::look_at(Sweep &sweep, std::size_t worker, const Group &group,
+                        const std::uint32_t *found, std::size_t count, const double *centroids) {
     const std::size_t limit = limit_of(group.epoch, sweep.label);
     const float *apart = apart_of(sweep.label), *moved = moved_.data() + limit * n_blocks_;
-    if (n_blocks_ <= kFewBlocks) {
-        sweep.suspects.push_back({member, moved, upper_[at], lower_[at], 0.0F});
-        return true;
+    // A margin that the next movement would exhaust, were it like the last, is worth a distance.
+    const float enough = settled_[limit_of(now_ - 1, sweep.label)].margin;
+    const float wanted = settled_[limit].margin;
+    const bool few_blocks = n_blocks_ <= kFewBlocks;
+    float upper[kTogether] = {}, lower[kTogether] = {}, others[kTogether];
+    Member members[kTogether];
+    for (std::size_t f = 0; f < count; ++f) {
+        const std::size_t at = group.begin + found[f];
+        members[f] = members_[at];
+        upper[f] = rounded_up(upper_[at] + own_moved_[limit]);
+        lower[f] = lower_[at];
+        upper_[at] = kGone;
     }
-    const float reached = rounded_up(upper_[at] + own_moved_[limit]), lower = lower_[at];
-    if (!set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0F * reached),
-                            rounded_down(lower - reached)))
-        return false;
-    double squared;
-    set_.squared_to(batches_[member.batch].rows, member.row, member.row + 1,
-                    centroids + sweep.label * d_, &squared);
-    ++sweep.n_distances;
-    const float upper = bound_above(squared);
-    if (set_.may_be_nearer(apart, moved, n_blocks_, rounded_up(2.0F * upper),
-                           rounded_down(lower - upper)))
+    set_.bound_others(apart, moved, n_blocks_, lower, upper, count, others);
+    std::size_t n_doubtful = 0;
+    for (std::size_t f = 0; f < count; ++f) {
+        if (others[f] - upper[f] > enough) {
+            sweep.measured.push_back({members[f], sweep.label, upper[f], others[f]});
+            continue;
+        }
+        prefetch(batches_[members[f].batch].rows, members[f].row);
+        members[n_doubtful] = members[f];
+        upper[n_doubtful] = upper[f];
+        lower[n_doubtful++] = lower[f];
+    }
+    if (!few_blocks) {
+        measure_own(members, n_doubtful, centroids + static_cast<std::size_t>(sweep.label) * d_,
+                    upper);
+        sweep.n_distances += static_cast<std::int64_t>(n_doubtful);
+        set_.bound_others(apart, moved, n_blocks_, lower, upper, n_doubtful, others);
+    }
+    for (std::size_t f = 0; f < n_doubtful; ++f) {
+        if (!few_blocks && others[f] > upper[f]) {
+            sweep.measured.push_back({members[f], sweep.label, upper[f], others[f]});
+            continue;
+        }
         // A block that could not be nearer, but soon might, is measured, too: as much movement as
         // there has been since its epoch should not make it a suspect again.
         sweep.suspects.push_back(
-            {member, moved, upper, lower, rounded_up(upper + settled_[limit].margin)});
-    else
-        sweep.measured.push_back({member, sweep.label, upper,
-                                  rounded_down(set_.bound_others(apart, moved, n_blocks_, lower, upper))});
-    return true;
+            {members[f], moved, upper[f], lower[f], rounded_up(upper[f] + wanted)});
+        if (sweep.suspects.size() == kGroupRows) measure(sweep, worker);
+    }
+}
+
+// Bounds of the distances of `members` to `centroid`.
+void Partition::measure_own(const Member *members, std::size_t count, const double *centroid,
+                            float *upper) const {
+    const void *points[kTogether];
+    double squared[kTogether];
+    // Batches may differ in type: as many at once as have the same.
+    for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
+        const bool is_float32 = batches_[members[begin].batch].rows.is_float32;
+        for (; end < count && batches_[members[end].batch].rows.is_float32 == is_float32; ++end)
+            points[end] = row_at(batches_[members[end].batch].rows, members[end].row);
+        set_.squared_between(points + begin, is_float32, end - begin, d_, centroid,
+                             squared + begin);
+    }
+    set_.bounds_above(squared, count, upper);
 }
 
 // Measure the suspects of a sweep against the blocks that one of them needs.
@@ -361,8 +434,11 @@ void Partition::measure(Sweep &sweep, std::size_t worker) {
     if (count == 0) return;
     const Suspect *suspects = sweep.suspects.data();
     double *points = scratch_.of(worker);
-    for (std::size_t s = 0; s < count; ++s)
-        set_.widen(batches_[suspects[s].member.batch].rows, suspects[s].member.row, points + s * d_);
+    for (std::size_t s = 0; s < count; ++s) {
+        const Rows &rows = batches_[suspects[s].member.batch].rows;
+        if (rows.is_float32) set_.widen(rows, suspects[s].member.row, points + s * d_);
+        else std::memcpy(points + s * d_, row_at(rows, suspects[s].member.row), row_size(rows));
+    }
 
     const std::uint32_t *chosen = packed_.all();
     std::size_t n_chosen = n_blocks_, n_measured = k_;
@@ -391,10 +467,13 @@ void Partition::measure(Sweep &sweep, std::size_t worker) {
     double squared[kGroupRows], second[kGroupRows];
     set_.nearest(points, count, d_, packed_.blocks(), chosen, n_chosen, labels, squared, second);
     sweep.n_distances += static_cast<std::int64_t>(count * n_measured);
+    float upper[kGroupRows], lower[kGroupRows];
+    set_.bounds_above(squared, count, upper);
+    set_.bounds_below(second, count, lower);
     for (std::size_t s = 0; s < count; ++s) {
         const Member &member = suspects[s].member;
-        sweep.measured.push_back({member, labels[s], bound_above(squared[s]),
-                                  std::min(bound_below(second[s]), rounded_down(beyond[s]))});
+        sweep.measured.push_back(
+            {member, labels[s], upper[s], std::min(lower[s], rounded_down(beyond[s]))});
         if (labels[s] == sweep.label) continue;
         sweep.moves.push_back({member.batch, member.row, sweep.label, labels[s]});
         batches_[member.batch].labels[member.row] = labels[s];
@@ -424,12 +503,10 @@ void Partition::measure_new_batches() {
         set_.nearest(group_of(batch.rows, part.begin, part.end, scratch_.of(worker)),
                      part.end - part.begin, d_, packed_.blocks(), packed_.all(), n_blocks_,
                      batch.labels + part.begin, squared, second);
-        for (std::size_t i = part.begin; i < part.end; ++i) {
-            batch.upper[i] = bound_above(squared[i - part.begin]);
-            batch.lower[i] = bound_below(second[i - part.begin]);
-        }
+        set_.bounds_above(squared, part.end - part.begin, batch.upper + part.begin);
+        set_.bounds_below(second, part.end - part.begin, batch.lower + part.begin);
     });
-    group_points(new_batches, now_);
+    for (const std::size_t b : new_batches) base_[b] = now_;
 }
 
 }  // namespace kmeander

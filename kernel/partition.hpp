@@ -7,12 +7,16 @@
 // by the triangle inequality (Hamerly 2010; net displacement after Newling and Fleuret 2016), or
 // as long as u + p(own) is below half the distance from its centroid to the next.
 //
-// Points lie in groups of one cluster and epoch, so that two numbers settle most of a group in a
-// sweep over its bounds, or all of it at once. A point that fails is looked at block by block: a block of centroids
-// cannot hold a nearer one if none of it has moved that far, or if all of it is more than
-// 2 (u + p(own)) away from the own centroid. Only then is the point measured: against the own
-// centroid, which may settle it, and against the blocks that are left. With its new bounds it goes
-// to the group of its cluster and the present epoch. Weights never enter.
+// Most points are never in doubt. They sleep where they are stored, in the order of the rows, as long
+// as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to exceed;
+// when one does, it is raised well beyond, and a scan wakes the points that are no longer above.
+//
+// Points awake lie in groups of one cluster and epoch, so that two numbers settle most of a group in
+// a sweep over its bounds, or all of it at once. A point that fails is looked at block by block: a
+// block of centroids cannot hold a nearer one if none of it has moved that far, or if all of it is
+// more than 2 (u + p(own)) away from the own centroid. Only then is the point measured: against the
+// own centroid, which may settle it, and against the blocks that are left. With its new bounds it
+// goes to the group of its cluster and the present epoch. Weights never enter.
 //
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
 // over only where it is strictly separated. So the labels are those of a full pass.
@@ -83,13 +87,17 @@ private:
     void open_epoch(const double *centroids);
     void measure_apart(const double *centroids);
     void find_limits();
+    void wake();
+    void wake(std::size_t epoch);
     std::size_t plan_sweeps();
     void sweep_groups(const double *centroids);
     void sweep(Sweep &sweep, std::size_t worker, const double *centroids);
-    bool check(Sweep &sweep, const Group &group, std::size_t at, const double *centroids);
+    void look_at(Sweep &sweep, std::size_t worker, const Group &group, const std::uint32_t *found,
+                 std::size_t count, const double *centroids);
+    void measure_own(const Member *members, std::size_t count, const double *centroid,
+                     float *upper) const;
     void measure(Sweep &sweep, std::size_t worker);
     void measure_new_batches();
-    void group_points(const std::vector<std::size_t> &batches, std::size_t epoch);
     void group_measured(std::size_t n_sweeps);
     void find_least(Group &group) const;
     void find_least_since(std::size_t first);
@@ -117,7 +125,12 @@ private:
     std::vector<std::uint32_t> chosen_;  // per worker: blocks to be measured
     std::vector<bool> fresh_;            // per batch: no bounds yet
 
-    std::vector<std::vector<Group>> groups_;  // per cluster
+    std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
+    // Per epoch and cluster: the margins of all points that sleep are above this.
+    std::vector<float> asleep_;
+    std::vector<std::vector<std::uint32_t>> woken_;  // per batch: rows, of one scan
+
+    std::vector<std::vector<Group>> groups_;  // per cluster, of points awake
     std::vector<Member> members_;
     std::vector<float> upper_, lower_;  // bounds of the members
     std::vector<std::size_t> next_;     // per cluster: where its next member goes
@@ -131,8 +144,8 @@ private:
     std::vector<Settled> settled_;
     // Per epoch, cluster and block: the farthest move of another centroid in the block.
     std::vector<float> moved_;
-    // Per cluster and block: the least distance to another centroid in the block.
-    std::vector<float> apart_;
+    // Per cluster and block: the least distance to another centroid in the block; and of all blocks.
+    std::vector<float> apart_, nearest_other_;
     std::size_t now_ = 0;  // the epoch of the present centroids
     std::int64_t n_distances_ = 0;
 };
