@@ -17,6 +17,7 @@ Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
         const bool known = batch.summed && batch.snapshot != nullptr;
         marks_.emplace_back(k, known ? kExact : kLost);
         lost_.emplace_back(k, 0.0);
+        counted_.push_back(known);
     }
     scatter_marks_ = marks_;
 }
@@ -81,7 +82,9 @@ void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, s
         if (stale[c])
             for (std::size_t j = first; j < last; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
     if (first != 0) return;  // one slice counts for all
-    weigh(batch, stale);
+    // Where every row weighs 1, rows that come and go leave an exact count behind.
+    if (batch.weights != nullptr || !counted_[b]) weigh(batch, stale);
+    counted_[b] = 1;
 }
 
 void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const {

@@ -52,6 +52,7 @@ private:
     const InstructionSet &set_;
     Team &team_;
     std::vector<std::vector<std::uint8_t>> marks_, scatter_marks_;  // per batch and cluster
+    std::vector<std::uint8_t> counted_;      // per batch: masses are those of the labels
     std::vector<std::vector<double>> lost_;  // per batch and cluster: mass gone since exact
     std::vector<double> masses_, point_;
 };

@@ -19,6 +19,7 @@
 
 #include "assignment.hpp"
 #include "lloyd.hpp"
+#include "matching.hpp"
 #include "seeding.hpp"
 #include "summaries.hpp"
 #include "swaps.hpp"
@@ -237,6 +238,19 @@ void valleys(const std::vector<Points> &points, const std::vector<std::optional<
                             rows_per_cluster, shallow, neighbours.data(), as_one.data(), as_two.data());
 }
 
+void merge_costs(const Centroids &previous, const Weights &previous_masses, const Centroids &current,
+                 const Weights &current_masses, Out2 squared, Out2 costs) {
+    const std::size_t n = previous.shape(0), m = current.shape(0);
+    need(previous.shape(1) == current.shape(1), "centroids differ in columns");
+    need(previous_masses.shape(0) == n && current_masses.shape(0) == m,
+         "one mass per centroid is needed");
+    for (const Out2 &out : {squared, costs})
+        need(out.shape(0) == n && out.shape(1) == m, "outputs do not fit the centroids");
+    kmeander::merge_costs({aligned(previous.data()), aligned(previous_masses.data()), n},
+                          {aligned(current.data()), aligned(current_masses.data()), m},
+                          previous.shape(1), squared.data(), costs.data());
+}
+
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
                                           Out2 means, Out1<double> masses) {
     const kmeander::Rows rows = rows_of(points);
@@ -280,6 +294,8 @@ NB_MODULE(_kernel, module) {
     module.def("valleys", &valleys, "points"_a, "weights"_a, "decay"_a, "labels"_a, "centroids"_a,
                "masses"_a, "rows_per_cluster"_a, "shallow"_a, "neighbours"_a.noconvert(),
                "as_one"_a.noconvert(), "as_two"_a.noconvert());
+    module.def("merge_costs", &merge_costs, "previous"_a, "previous_masses"_a, "current"_a,
+               "current_masses"_a, "squared"_a.noconvert(), "costs"_a.noconvert());
     module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
                "masses"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);

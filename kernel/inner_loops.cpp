@@ -158,7 +158,7 @@ void add_rows_of(const Rows &rows, std::size_t first, std::size_t last, const do
         const std::size_t label = static_cast<std::size_t>(labels[i]);
         if (!stale[label]) continue;
         const T *x = row<T>(rows, i);
-        double *sum = sums + label * d, *rest = rests + label * d;
+        double *__restrict sum = sums + label * d, *__restrict rest = rests + label * d;
         const double weight = weights == nullptr ? 1.0 : weights[i];
         for (std::size_t j = first; j < last; ++j) {
             // Knuth's two-sum: `lost` is exactly what the addition rounds away.

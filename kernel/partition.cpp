@@ -31,8 +31,9 @@ inline const void *row_at(const Rows &rows, std::size_t i) {
 // Rows are looked at here and there: ask for them before they are needed.
 inline void prefetch(const Rows &rows, std::size_t i) {
     const char *row = static_cast<const char *>(row_at(rows, i));
-    for (std::size_t at = 0; at < std::min<std::size_t>(row_size(rows), 512); at += 64)
-        __builtin_prefetch(row + at);
+    const std::size_t size = std::min<std::size_t>(row_size(rows), 512);
+    for (std::size_t at = 0; at < size; at += 64) __builtin_prefetch(row + at);
+    __builtin_prefetch(row + size - 1);
 }
 
 // Limits that nothing meets.
@@ -43,9 +44,6 @@ constexpr std::size_t kMaxEpochs = 32;
 
 // With so few blocks a point is sooner measured against all than thought about.
 constexpr std::size_t kFewBlocks = 3;
-
-// Members looked at together.
-constexpr std::size_t kTogether = 128;
 
 // How far beyond the present movement points are woken: so far it may grow before the next scan.
 constexpr float kWakeAhead = 2.0F;
@@ -69,6 +67,9 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       woken_(batches.size()),
       groups_(k),
       next_(k),
+      stray_(k, 1),
+      unmeasured_(k, 1),
+      between_(k * k, std::numeric_limits<float>::infinity()),
       nearest_other_(k) {
     std::vector<const double *> snapshots;
     for (std::size_t b = 0; b < batches.size(); ++b) {
@@ -85,10 +86,11 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
 
 bool Partition::assign(const double *centroids) {
     packed_.pack(centroids);
+    find_strays(centroids);
     open_epoch(centroids);
-    measure_apart(centroids);
-    find_limits();
     wake();
+    const auto awake = [](const std::vector<Group> &groups) { return !groups.empty(); };
+    if (std::any_of(groups_.begin(), groups_.end(), awake)) measure_apart();
     sweep_groups(centroids);
     const bool any_fresh = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
     if (any_fresh) measure_new_batches();
@@ -111,6 +113,7 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
 }
 
 void Partition::settle() {
+    measure_apart();
     // Of points awake this writes nothing that counts: theirs follow.
     team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
@@ -223,6 +226,16 @@ void Partition::find_least_since(std::size_t first) {
             find_least(groups[g - 1]);
 }
 
+// Which centroids have moved since the last pass: between those that have not, nothing is new.
+void Partition::find_strays(const double *centroids) {
+    if (now_ == kNever) return;
+    const double *before = snapshots_[now_].data();
+    for (std::size_t c = 0; c < k_; ++c) {
+        stray_[c] = !std::equal(centroids + c * d_, centroids + (c + 1) * d_, before + c * d_);
+        unmeasured_[c] |= stray_[c];
+    }
+}
+
 // Begin the epoch of `centroids` and find how far they have moved since every other one.
 void Partition::open_epoch(const double *centroids) {
     if (snapshots_.size() == kMaxEpochs) {
@@ -234,6 +247,7 @@ void Partition::open_epoch(const double *centroids) {
         lower_.clear();
         std::fill(base_.begin(), base_.end(), std::size_t{0});
         asleep_.clear();
+        std::fill(stray_.begin(), stray_.end(), std::uint8_t{1});
     }
     now_ = snapshots_.size();
     snapshots_.emplace_back(centroids, centroids + k_ * d_);
@@ -248,7 +262,8 @@ void Partition::open_epoch(const double *centroids) {
         std::fill(block_most.begin(), block_most.end(), 0.0F);
         for (std::size_t c = 0; c < k_; ++c) {
             const double *then = snapshots_[epoch].data() + c * d_;
-            own[c] = bound_above(squared_between(centroids + c * d_, then, d_));
+            if (stray_[c] || epoch == now_)
+                own[c] = bound_above(squared_between(centroids + c * d_, then, d_));
             float &most = block_most[packed_.block_of(c)];
             most = std::max(most, own[c]);
         }
@@ -259,39 +274,46 @@ void Partition::open_epoch(const double *centroids) {
             moved[home] = 0.0F;
             for (std::size_t other = first; other < first + packed_.size_of(home); ++other)
                 if (other != c) moved[home] = std::max(moved[home], own[other]);
-            others_moved_[epoch * k_ + c] = *std::max_element(moved, moved + n_blocks_);
+            const float others = *std::max_element(moved, moved + n_blocks_);
+            others_moved_[epoch * k_ + c] = others;
+            // Finite, so that a member that is gone exceeds it.
+            settled_[epoch * k_ + c].margin =
+                std::min(rounded_up(own[c] + others), std::numeric_limits<float>::max());
         }
     }
 }
 
-void Partition::measure_apart(const double *centroids) {
-    apart_.assign(k_ * n_blocks_, std::numeric_limits<float>::infinity());
+// Find how far apart the present centroids are, and from that which upper bounds settle a point. Left
+// out as long as nobody asks, since a pass in which nothing wakes does not.
+void Partition::measure_apart() {
+    const double *centroids = snapshots_[now_].data();
     const Rows rows = {centroids, false, k_, d_};
     std::vector<double> squared(k_);
-    for (std::size_t a = 1; a < k_; ++a) {
-        set_.squared_to(rows, 0, a, centroids + a * d_, squared.data());
-        for (std::size_t c = 0; c < a; ++c) {
-            const float distance = bound_below(squared[c]);
-            float &from_a = apart_[a * n_blocks_ + packed_.block_of(c)];
-            float &from_c = apart_[c * n_blocks_ + packed_.block_of(a)];
-            from_a = std::min(from_a, distance);
-            from_c = std::min(from_c, distance);
-        }
+    std::vector<float> below(k_);
+    std::size_t n_strays = 0;
+    for (std::size_t a = 0; a < k_; ++a) {
+        if (!unmeasured_[a]) continue;
+        ++n_strays;
+        set_.squared_to(rows, 0, k_, centroids + a * d_, squared.data());
+        set_.bounds_below(squared.data(), k_, below.data());
+        below[a] = std::numeric_limits<float>::infinity();
+        for (std::size_t c = 0; c < k_; ++c) between_[a * k_ + c] = between_[c * k_ + a] = below[c];
     }
-    n_distances_ += static_cast<std::int64_t>(k_ * (k_ - 1) / 2);
-}
-
-// From the moves and the distances between centroids: when a point is settled at a glance.
-void Partition::find_limits() {
+    // Each pair once.
+    n_distances_ += static_cast<std::int64_t>(n_strays * (k_ - n_strays) +
+                                              n_strays * (n_strays - 1) / 2);
+    apart_.resize(k_ * n_blocks_);
+    for (std::size_t c = 0; c < k_; ++c)
+        for (std::size_t b = 0; b < n_blocks_; ++b) {
+            const float *first = between_.data() + c * k_ + b * packed_.lanes();
+            apart_[c * n_blocks_ + b] = *std::min_element(first, first + packed_.size_of(b));
+        }
+    std::fill(unmeasured_.begin(), unmeasured_.end(), std::uint8_t{0});
     for (std::size_t c = 0; c < k_; ++c) {
         const float *apart = apart_.data() + c * n_blocks_;
         nearest_other_[c] = *std::min_element(apart, apart + n_blocks_);
-        for (std::size_t at = c; at < settled_.size(); at += k_) {
-            // Finite, so that a member that is gone exceeds it.
-            settled_[at].margin = std::min(rounded_up(own_moved_[at] + others_moved_[at]),
-                                           std::numeric_limits<float>::max());
+        for (std::size_t at = c; at < settled_.size(); at += k_)
             settled_[at].upper = rounded_down(0.5F * nearest_other_[c] - own_moved_[at]);
-        }
     }
 }
 
@@ -370,10 +392,10 @@ void Partition::look_at(Sweep &sweep, std::size_t worker, const Group &group,
     const float *apart = apart_of(sweep.label), *moved = moved_.data() + limit * n_blocks_;
     // A margin that the next movement would exhaust, were it like the last, is worth a distance.
     const float enough = settled_[limit_of(now_ - 1, sweep.label)].margin;
-    const float wanted = settled_[limit].margin;
+    const float wanted = 0.25F * settled_[limit].margin;
     const bool few_blocks = n_blocks_ <= kFewBlocks;
-    float upper[kTogether] = {}, lower[kTogether] = {}, others[kTogether];
-    Member members[kTogether];
+    Member *members = sweep.looks.members;
+    float *upper = sweep.looks.upper, *lower = sweep.looks.lower, *others = sweep.looks.others;
     for (std::size_t f = 0; f < count; ++f) {
         const std::size_t at = group.begin + found[f];
         members[f] = members_[at];
@@ -385,7 +407,7 @@ void Partition::look_at(Sweep &sweep, std::size_t worker, const Group &group,
     std::size_t n_doubtful = 0;
     for (std::size_t f = 0; f < count; ++f) {
         if (others[f] - upper[f] > enough) {
-            sweep.measured.push_back({members[f], sweep.label, upper[f], others[f]});
+            sweep.measured.emplace_back(members[f], sweep.label, upper[f], others[f]);
             continue;
         }
         prefetch(batches_[members[f].batch].rows, members[f].row);
@@ -401,13 +423,13 @@ void Partition::look_at(Sweep &sweep, std::size_t worker, const Group &group,
     }
     for (std::size_t f = 0; f < n_doubtful; ++f) {
         if (!few_blocks && others[f] > upper[f]) {
-            sweep.measured.push_back({members[f], sweep.label, upper[f], others[f]});
+            sweep.measured.emplace_back(members[f], sweep.label, upper[f], others[f]);
             continue;
         }
-        // A block that could not be nearer, but soon might, is measured, too: as much movement as
-        // there has been since its epoch should not make it a suspect again.
-        sweep.suspects.push_back(
-            {members[f], moved, upper[f], lower[f], rounded_up(upper[f] + wanted)});
+        // A block that could not be nearer, but soon might, is measured, too: a quarter of the
+        // movement that there has been since its epoch should not make it a suspect again.
+        sweep.suspects.emplace_back(members[f], moved, upper[f], lower[f],
+                                    rounded_up(upper[f] + wanted));
         if (sweep.suspects.size() == kGroupRows) measure(sweep, worker);
     }
 }
@@ -472,8 +494,8 @@ void Partition::measure(Sweep &sweep, std::size_t worker) {
     set_.bounds_below(second, count, lower);
     for (std::size_t s = 0; s < count; ++s) {
         const Member &member = suspects[s].member;
-        sweep.measured.push_back(
-            {member, labels[s], upper[s], std::min(lower[s], rounded_down(beyond[s]))});
+        sweep.measured.emplace_back(member, labels[s], upper[s],
+                                    std::min(lower[s], rounded_down(beyond[s])));
         if (labels[s] == sweep.label) continue;
         sweep.moves.push_back({member.batch, member.row, sweep.label, labels[s]});
         batches_[member.batch].labels[member.row] = labels[s];

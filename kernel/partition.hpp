@@ -56,6 +56,8 @@ public:
     std::int64_t n_distances() const { return n_distances_; }
 
 private:
+    static constexpr std::size_t kTogether = 128;
+
     struct Member {  // of a group
         std::uint32_t batch, row;
     };
@@ -64,20 +66,30 @@ private:
         std::size_t begin, end;
         Settled least;  // limits that settle all its members
     };
+    // These two are made in place: a copy would wait until each part of it has been written.
     struct Bounded {  // a point with bounds at the present centroids
+        Bounded(const Member &m, std::int32_t c, float u, float l)
+            : member(m), label(c), upper(u), lower(l) {}
         Member member;
         std::int32_t label;
         float upper, lower;
     };
     struct Suspect {  // a point that may have a nearer centroid
+        Suspect(const Member &m, const float *p, float u, float l, float w)
+            : member(m), moved(p), upper(u), lower(l), wanted(w) {}
         Member member;
         const float *moved;  // since its epoch, per block
         float upper, lower;  // the distance to its centroid, and a bound of the others then
         float wanted;        // blocks that are not known to be beyond this are measured
     };
+    struct Looks {  // members that are looked at together
+        Member members[kTogether];
+        float upper[kTogether], lower[kTogether], others[kTogether];
+    };
     struct Sweep {  // over some groups of one cluster: what one task does, and finds
         std::int32_t label;
         std::size_t first, last;  // of unsettled_
+        Looks looks;
         std::vector<Suspect> suspects;
         std::vector<Bounded> measured;
         std::vector<Move> moves;
@@ -85,8 +97,8 @@ private:
     };
 
     void open_epoch(const double *centroids);
-    void measure_apart(const double *centroids);
-    void find_limits();
+    void find_strays(const double *centroids);
+    void measure_apart();
     void wake();
     void wake(std::size_t epoch);
     std::size_t plan_sweeps();
@@ -144,9 +156,13 @@ private:
     std::vector<Settled> settled_;
     // Per epoch, cluster and block: the farthest move of another centroid in the block.
     std::vector<float> moved_;
+    // Per cluster: its centroid is not where it was a pass ago, or at the last measuring.
+    std::vector<std::uint8_t> stray_, unmeasured_;
+    std::vector<float> between_;  // distances of the centroids, each to each
     // Per cluster and block: the least distance to another centroid in the block; and of all blocks.
     std::vector<float> apart_, nearest_other_;
-    std::size_t now_ = 0;  // the epoch of the present centroids
+    static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+    std::size_t now_ = kNever;  // the epoch of the present centroids
     std::int64_t n_distances_ = 0;
 };
 

@@ -81,6 +81,14 @@ def valleys(
     as_one: NDArray[np.float64],  # out  (k,)  score of being one cluster with it
     as_two: NDArray[np.float64],  # out  (k,)  score of being two clusters
 ) -> None: ...
+def merge_costs(
+    previous: Centroids,  # in   (k, d)
+    previous_masses: Masses,  # in   (k,)
+    current: Centroids,  # in   (m, d)
+    current_masses: Masses,  # in   (m,)
+    squared: NDArray[np.float64],  # out  (k, m)  squared distances
+    costs: NDArray[np.float64],  # out  (k, m)  Ward's cost of merging each pair
+) -> None: ...
 def summarise(
     points: Points,  # in   (n, d)
     weights: Weights | None,  # in   (n,)

@@ -21,6 +21,8 @@ def whole_number(
     name: str, value: Any, *, at_least: int, meaning: str, at_most: int = 2**31 - 1
 ) -> int:
     """Return `value` as an int of at least `at_least`."""
+    if type(value) is int and at_least <= value <= at_most:  # at once, without asking for its kind
+        return value
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
         if at_least <= number <= at_most:
@@ -41,6 +43,8 @@ def finite_number(name: str, value: Any, *, rule: str, fits: bool | None = None)
 
 def is_finite(value: Any) -> bool:
     """Whether `value` is a finite real number (a bool is not)."""
+    if type(value) is float:
+        return math.isfinite(value)
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
@@ -110,4 +114,5 @@ def generator_for(seed: int, *keys: int) -> np.random.Generator:
 
     A resumed stream and an undisturbed one therefore draw the same numbers.
     """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=keys))
+    # What numpy.random.default_rng makes, without asking what it was given.
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=keys)))

@@ -73,7 +73,8 @@ drop or fill such rows first.
         raise InputError(
             f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
         )
-    array = np.require(array, requirements=["C", "ALIGNED"])
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "ALIGNED"])
     position = _kernel.first_beyond(array, LARGEST_VALUE)
     if position >= 0:
         cell = divmod(position, array.shape[1])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kmeander import _kernel
 from kmeander.arguments import generator_for, seed_from
 from kmeander.arrays import (
     Centroids,
@@ -215,13 +216,15 @@ def _match(previous: Clusters, current: Clusters) -> Matching:
     """Return for each previous centroid its partner in `current`, or -1."""
     from scipy.optimize import linear_sum_assignment
 
-    squared = _squared_distances(previous.centroids, current.centroids)
-    total = previous.masses[:, np.newaxis] + current.masses
-    product = previous.masses[:, np.newaxis] * current.masses
-    cost = np.divide(product, total, out=np.zeros_like(total), where=total > 0) * squared
-    matching = np.full(len(previous.centroids), -1, dtype=np.intp)
-    rows, columns = linear_sum_assignment(cost)
-    matching[rows] = columns
+    squared, costs = np.empty((2, len(previous.centroids), len(current.centroids)))
+    _kernel.merge_costs(
+        previous.centroids, previous.masses, current.centroids, current.masses, squared, costs
+    )
+    rows, columns = linear_sum_assignment(costs)
+    matching: Matching = columns
+    if len(rows) < len(previous.centroids):
+        matching = np.full(len(previous.centroids), -1, dtype=np.intp)
+        matching[rows] = columns
     # A cluster that has lost its mass costs nothing wherever it goes. Among such clusters, and
     # the partners they share out, the shortest way wins: their ids should not jump about.
     idle = np.flatnonzero(previous.masses == 0)
@@ -233,13 +236,6 @@ def _match(previous: Clusters, current: Clusters) -> Matching:
     return matching
 
 
-def _squared_distances(one: Centroids, other: Centroids) -> NDArray[np.float64]:
-    squared = np.zeros((len(one), len(other)))
-    for column in range(one.shape[1]):
-        squared += (one[:, column, np.newaxis] - other[:, column]) ** 2
-    return squared
-
-
 def _placed(previous: Centroids, found: Centroids, matching: Matching) -> Centroids:
     """Put each of `found` where its partner was; previous centroids without one stay."""
     return np.where(matching[:, np.newaxis] >= 0, found[matching], previous)
@@ -247,14 +243,17 @@ def _placed(previous: Centroids, found: Centroids, matching: Matching) -> Centro
 
 def _averaged(previous: Clusters, current: Clusters, matching: Matching) -> Centroids:
     """Return the weighted mean of each pair (Theorem 3); without partner or mass: unchanged."""
-    gained = np.where(matching >= 0, current.masses[matching], 0.0)
+    gained = current.masses[matching]
+    if len(current.masses) < len(matching):
+        gained[matching < 0] = 0.0
     total = previous.masses + gained
     share = np.divide(gained, total, out=np.zeros_like(total), where=total > 0)[:, np.newaxis]
     # Exact at both ends, and for equal centroids: no rounding moves a cluster that has no reason.
-    step = current.centroids[matching] - previous.centroids
-    averaged: Centroids = np.where(
-        share == 1.0, current.centroids[matching], previous.centroids + share * step
-    )
+    partners = current.centroids[matching]
+    averaged: Centroids = previous.centroids + share * (partners - previous.centroids)
+    whole = np.flatnonzero(share == 1.0)
+    if whole.size:
+        averaged[whole] = partners[whole]
     return averaged
 
 

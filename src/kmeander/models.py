@@ -186,13 +186,15 @@ class FSKM(StreamModel):
         assert memory.centroids is not None
         rho = self.rho if memory.ladder is None else memory.ladder.rho
         aged = memory.window.aged(elapsed, self._oldest_age, self.max_batches, rho=rho)
-        previous = Clusters(memory.centroids, aged.cluster_masses(self.n_clusters))
-        start = INITIALISATIONS[self.init](
-            previous,
-            self._current(batch, current),
-            # On its own, so that it does not matter who made C^0.
-            lambda: generator_for(self.seed, batch.index, 1),
-        )
+        if self.init == "previous":  # which looks at neither w* nor C^0
+            start = Start(memory.centroids)
+        else:
+            start = INITIALISATIONS[self.init](
+                Clusters(memory.centroids, aged.cluster_masses(self.n_clusters)),
+                self._current(batch, current),
+                # On its own, so that it does not matter who made C^0.
+                lambda: generator_for(self.seed, batch.index, 1),
+            )
         if self.max_points is not None:
             found = summarise(
                 aged,

@@ -214,6 +214,11 @@ class Window:
         return len(self.batches)
 
     @cached_property
+    def has_summaries(self) -> bool:
+        """Whether any batch is one of weighted means."""
+        return any([batch.summary is not None for batch in self.batches])
+
+    @cached_property
     def n_points(self) -> int:
         """Rows in all batches."""
         return sum([len(batch.points) for batch in self.batches])
@@ -239,17 +244,23 @@ class Window:
     @property
     def within(self) -> float:
         """What summaries hide of any sum of squared distances, decayed."""
+        if not self.has_summaries:
+            return 0.0
         pairs = zip(self.batches, self.decay.tolist(), strict=True)
         return float(sum(decay * batch.within for batch, decay in pairs if batch.summary))
 
     @property
     def n_batches(self) -> int:
         """Batches remembered, each of those in a summary counted."""
+        if not self.has_summaries:
+            return len(self.batches)
         return sum(batch.n_batches for batch in self.batches)
 
     @property
     def n_summarised(self) -> int:
         """Batches remembered by a summary."""
+        if not self.has_summaries:
+            return 0
         return sum(batch.n_batches for batch in self.batches if batch.summary)
 
     @property
@@ -298,7 +309,9 @@ class Window:
         n_gone = 0
         while n_gone < len(ages) and ages[n_gone] + self.batches[n_gone].span / 2 >= due:
             n_gone += 1
-        if max_batches is not None:
+        if max_batches is not None and not self.has_summaries:
+            n_gone = max(n_gone, len(ages) + 1 - max_batches)
+        elif max_batches is not None:
             n_before = self.n_batches + 1  # counted from the newest, the one to come included
             for place, batch in enumerate(self.batches, start=1):
                 if n_before - (batch.n_batches - 1) / 2 > max_batches:

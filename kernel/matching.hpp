@@ -1,0 +1,20 @@
+// What it costs to let clusters continue others.
+#pragma once
+
+#include <cstddef>
+
+namespace kmeander {
+
+struct Clusters {
+    const double *centroids;  // (count, d)
+    const double *masses;     // (count,)
+    std::size_t count;
+};
+
+// For each pair of a previous and a current cluster the squared distance of their centroids, and
+// Ward's cost of merging the two: mass * mass / (mass + mass) times that; 0 where neither has mass.
+// Both are (previous.count, current.count).
+void merge_costs(const Clusters &previous, const Clusters &current, std::size_t d, double *squared,
+                 double *costs);
+
+}  // namespace kmeander
