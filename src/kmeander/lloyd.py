@@ -276,7 +276,7 @@ def mean_error(
     """Return the weighted mean of squared distances, all arguments checked before."""
     squared = nearest(points, centroids, n_threads)[1]
     if weights is None:
-        return float(squared.mean())
+        return float(squared.sum() / len(squared))
     return float((weights * squared).sum() / weights.sum())
 
 

@@ -216,7 +216,7 @@ class Window:
     @cached_property
     def has_summaries(self) -> bool:
         """Whether any batch is one of weighted means."""
-        return any([batch.summary is not None for batch in self.batches])
+        return any(batch.summary is not None for batch in self.batches)
 
     @cached_property
     def n_points(self) -> int:
