@@ -5,7 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "bounds.hpp"
 
 namespace kmeander {
 
@@ -68,11 +67,9 @@ Measured measure(const Rows &rows, const double *weights, const double *centroid
     std::vector<double> squared(rows.count);
     sweep(rows, centroids, k, n_threads, labels,
           [&](std::size_t begin, std::size_t end, const double *nearest, const double *second) {
-              for (std::size_t i = begin; i < end; ++i) {
-                  squared[i] = nearest[i - begin];
-                  upper[i] = bound_above(nearest[i - begin]);
-                  lower[i] = bound_below(second[i - begin]);
-              }
+              std::copy(nearest, nearest + (end - begin), squared.begin() + begin);
+              instruction_set().bounds_above(nearest, end - begin, upper + begin);
+              instruction_set().bounds_below(second, end - begin, lower + begin);
           });
     const auto weight = [weights](std::size_t i) { return weights == nullptr ? 1.0 : weights[i]; };
     double mass = 0.0, sum = 0.0, spread = 0.0;

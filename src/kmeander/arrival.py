@@ -49,9 +49,9 @@ class Estimate:
         """
         if len(usual) < FEWEST_USUAL or n_points < 2:
             return None
-        centre = median(known.epsilon for known in usual)
-        spread = _NORMAL_SPREAD * median(abs(known.epsilon - centre) for known in usual)
-        beyond = max(0.0, spread**2 - median(known.se**2 for known in usual))
+        centre = median([known.epsilon for known in usual])
+        spread = _NORMAL_SPREAD * median([abs(known.epsilon - centre) for known in usual])
+        beyond = max(0.0, spread**2 - median([known.se**2 for known in usual]))
         deviation = math.sqrt(self.se**2 + beyond)
         if deviation == 0:
             return None
