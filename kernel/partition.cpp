@@ -65,6 +65,7 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       chosen_(team.size() * n_blocks_),
       base_(batches.size()),
       woken_(batches.size()),
+      n_woken_(batches.size()),
       groups_(k),
       next_(k),
       stray_(k, 1),
@@ -158,23 +159,23 @@ void Partition::wake() {
 // Scan the points that sleep since `epoch` and group those whose margins are not above `asleep_`.
 void Partition::wake(std::size_t epoch) {
     team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
-        woken_[b].clear();
+        n_woken_[b] = 0;
         if (base_[b] != epoch || fresh_[b]) return;
         const Batch &batch = batches_[b];
         woken_[b].resize(batch.rows.count + kSpare);
-        woken_[b].resize(set_.awake(batch.labels, batch.upper, batch.lower,
-                                    asleep_.data() + epoch * k_, batch.rows.count,
-                                    woken_[b].data()));
+        n_woken_[b] = set_.awake(batch.labels, batch.upper, batch.lower,
+                                 asleep_.data() + epoch * k_, batch.rows.count, woken_[b].data());
     });
     std::vector<std::size_t> counts(k_);
     for (std::size_t b = 0; b < batches_.size(); ++b)
-        for (const std::uint32_t row : woken_[b])
-            ++counts[static_cast<std::size_t>(batches_[b].labels[row])];
+        for (std::size_t w = 0; w < n_woken_[b]; ++w)
+            ++counts[static_cast<std::size_t>(batches_[b].labels[woken_[b][w]])];
     const std::size_t first = members_.size();
     open_groups(counts, epoch);
     for (std::size_t b = 0; b < batches_.size(); ++b) {
         const Batch &batch = batches_[b];
-        for (const std::uint32_t row : woken_[b]) {
+        for (std::size_t w = 0; w < n_woken_[b]; ++w) {
+            const std::uint32_t row = woken_[b][w];
             const std::size_t at = next_[static_cast<std::size_t>(batch.labels[row])]++;
             members_[at] = {static_cast<std::uint32_t>(b), row};
             upper_[at] = batch.upper[row];

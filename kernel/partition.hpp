@@ -141,6 +141,7 @@ private:
     // Per epoch and cluster: the margins of all points that sleep are above this.
     std::vector<float> asleep_;
     std::vector<std::vector<std::uint32_t>> woken_;  // per batch: rows, of one scan
+    std::vector<std::size_t> n_woken_;               // how many of them
 
     std::vector<std::vector<Group>> groups_;  // per cluster, of points awake
     std::vector<Member> members_;

@@ -130,6 +130,8 @@ def golden_stream() -> list[Any]:
     return [rng.integers(0, 50, size=(12, 2)) / 4 for _ in range(4)]
 
 
+# Where the processor has another instruction set than the one that saved it, loading says so.
+@pytest.mark.filterwarnings("ignore:.* was saved by the avx2 kernel:UserWarning")
 def test_a_checkpoint_of_format_1_loads_for_ever() -> None:
     """Made by ``python -m tests.golden.make``; it goes on as a model that never stopped."""
     other = INSTRUCTION_SET != "avx2"  # of the machine that made it
