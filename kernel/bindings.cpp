@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "assignment.hpp"
+#include "changes.hpp"
 #include "lloyd.hpp"
 #include "matching.hpp"
 #include "seeding.hpp"
@@ -264,6 +265,39 @@ std::tuple<std::size_t, double> summarise(const Points &points, std::optional<We
     return {found.count, found.within};
 }
 
+using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows3 = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Named = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>,
+                         std::vector<std::int32_t>>;
+
+Named compare(const Float64Rows &masses, const Rows3 &sums, const Float64Rows &scatter,
+              const Weights &decay, std::optional<Weights> points_per_mass,
+              std::optional<Flags> is_whole, const Numbers &oldest, const Numbers &since,
+              const Weights &moved, double moved_level, double share_level, Out2 evidence) {
+    const std::size_t n_batches = masses.shape(0), k = masses.shape(1);
+    need(n_batches > 0 && k > 0, "no batches or no clusters");
+    need(sums.shape(0) == n_batches && sums.shape(1) == k && scatter.shape(0) == n_batches &&
+             scatter.shape(1) == k,
+         "masses, sums and scatter do not fit each other");
+    need(decay.shape(0) == n_batches && oldest.shape(0) == n_batches &&
+             (!is_whole || is_whole->shape(0) == n_batches),
+         "one entry per batch is needed");
+    need(since.shape(0) == k && moved.shape(0) == k, "one entry per cluster is needed");
+    need(evidence.shape(0) == kmeander::n_evidence && evidence.shape(1) == k,
+         "evidence has the wrong shape");
+    const kmeander::Totals totals{n_batches,     k,           sums.shape(2),
+                                  masses.data(), sums.data(), scatter.data()};
+    const kmeander::Chapters chapters{
+        decay.data(), data_or_null(points_per_mass, n_batches),
+        is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
+        oldest.data(), since.data()};
+    const nb::gil_scoped_release release;
+    const kmeander::Suspects found = kmeander::compare(totals, chapters, moved.data(), moved_level,
+                                                       share_level, evidence.data());
+    return {found.moved, found.share, found.elsewhere};
+}
+
 std::int64_t first_beyond(const Points &points, double limit) {
     const kmeander::Rows rows = rows_of(points);
     const nb::gil_scoped_release release;
@@ -298,6 +332,9 @@ NB_MODULE(_kernel, module) {
                "current_masses"_a, "squared"_a.noconvert(), "costs"_a.noconvert());
     module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
                "masses"_a.noconvert());
+    module.def("compare", &compare, "masses"_a, "sums"_a, "scatter"_a, "decay"_a,
+               "points_per_mass"_a.none(), "is_whole"_a.none(), "oldest"_a, "since"_a, "moved"_a,
+               "moved_level"_a, "share_level"_a, "evidence"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);
     module.def("instruction_set", &instruction_set);
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kmeander.config import show_config
     from kmeander.drift import DriftStream, simulate_drifts
     from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
+    from kmeander.events import Event
     from kmeander.exceptions import (
         CheckpointError,
         InputError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         KmeanderError,
         StreamError,
     )
+    from kmeander.lineage import remap
     from kmeander.lloyd import LloydResult, weighted_lloyd
     from kmeander.models import FSKM, PSKM
     from kmeander.objective import (
@@ -46,6 +48,7 @@ __all__ = [
     "Batch",
     "CheckpointError",
     "DriftStream",
+    "Event",
     "ForgetfulKMeans",
     "InputError",
     "InputTypeError",
@@ -61,6 +64,7 @@ __all__ = [
     "load",
     "max_batches_for",
     "predict",
+    "remap",
     "rho_for_drift",
     "rho_for_half_life",
     "run",
@@ -80,6 +84,7 @@ _HOMES = {
     "Batch": "records",
     "CheckpointError": "exceptions",
     "DriftStream": "drift",
+    "Event": "events",
     "ForgetfulKMeans": "estimators",
     "InputError": "exceptions",
     "InputTypeError": "exceptions",
@@ -94,6 +99,7 @@ _HOMES = {
     "load": "estimators",
     "max_batches_for": "window",
     "predict": "prediction",
+    "remap": "lineage",
     "rho_for_drift": "window",
     "rho_for_half_life": "window",
     "run": "runner",

@@ -95,6 +95,20 @@ def summarise(
     means: Centroids,  # out  (m, d)  of up to m groups
     masses: Masses,  # out  (m,)
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
+def compare(
+    masses: NDArray[np.float64],  # in   (batches, k) without decay
+    sums: NDArray[np.float64],  # in   (batches, k, d)
+    scatter: NDArray[np.float64],  # in   (batches, k) about the batch's own means
+    decay: Weights,  # in   (batches,)
+    points_per_mass: Weights | None,  # in   (batches,)
+    is_whole: NDArray[np.bool_] | None,  # in   (batches,) whether scatter tells how points vary
+    oldest: NDArray[np.int64],  # in   (batches,) number of the oldest batch in each
+    since: NDArray[np.int64],  # in   (k,) number of the oldest batch to compare with
+    moved: NDArray[np.float64],  # in   (k,) how far the centroids moved
+    moved_level: float,
+    share_level: float,
+    evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
+) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
 def first_beyond(
     points: Points,  # in   (n, d)
     limit: float,

@@ -73,6 +73,9 @@ class ForgetfulKMeans(StreamKMeans):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    cluster_ids_ : ndarray of shape (n_clusters,)
+        Id of the cluster in each row of `cluster_centers_`: it lasts as long as the cluster does,
+        and is never given to another. ``cluster_ids_[labels]`` are the ids of points.
     cluster_weights_ : ndarray of shape (n_clusters,)
         Decayed weight of each cluster.
     labels_ : ndarray of shape (n_samples,)
@@ -207,8 +210,8 @@ class PrivilegedKMeans(StreamKMeans):
 
     Attributes
     ----------
-    cluster_centers_, cluster_weights_, labels_, inertia_, surrogate_error_, n_iter_, n_steps_, \
-step_, n_features_in_, feature_names_in_
+    cluster_centers_, cluster_ids_, cluster_weights_, labels_, inertia_, surrogate_error_, \
+n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         As for `ForgetfulKMeans`, without decay: `surrogate_error_` is the SKM error.
 
     References

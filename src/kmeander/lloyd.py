@@ -108,6 +108,7 @@ class WindowFit:
     converged: bool
     n_distances: int
     n_distances_plain: int
+    totals: Totals  # of the partition, kept there or not
 
 
 def fit_window(
@@ -149,10 +150,9 @@ def fit_window(
         thread_count(limits.n_threads),
     )
     mass, newest_mass, within = window.mass, window.batches[-1].mass, window.within
+    partition = room.partition(frozen(centroids), keep_totals=only_assign or keep_totals)
     return WindowFit(
-        window=window.divided(
-            room.partition(frozen(centroids), keep_totals=only_assign or keep_totals)
-        ),
+        window=window.divided(partition),
         centroids=centroids,
         masses=frozen(masses),
         initial_error=(errors[0] + within) / mass,
@@ -164,6 +164,7 @@ def fit_window(
         converged=converged,
         n_distances=n_distances,
         n_distances_plain=n_iter * len(room.labels) * n_clusters,
+        totals=partition.totals or Totals(room.masses, room.sums, room.scatter),
     )
 
 

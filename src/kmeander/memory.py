@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kmeander.arrays import Centroids, Points, Weights, frozen
+from kmeander.lineage import Lineage
 from kmeander.records import Batch, Step
 from kmeander.window import Window
 
@@ -34,6 +35,7 @@ class Memory:
     expected_error: float | None = None
     usual: tuple[Estimate, ...] = ()
     ladder: Ladder | None = None  # where the model chooses rho itself
+    lineage: Lineage | None = None  # None as long as there are no centroids
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
         """Return the points kept so far and those of the batch as one batch of age 0."""

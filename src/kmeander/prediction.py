@@ -45,7 +45,7 @@ def predict(
     kafka_options: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> PredictionSummary:
-    """Write the cluster of every row of a stream, and its distance to the centroid.
+    """Write the id of the cluster of every row of a stream, and its distance to the centroid.
 
     Parameters
     ----------
@@ -81,9 +81,10 @@ def predict(
             f"there is no model {os.fspath(model)}. kmeander run --model-out writes one."
         ) from None
     stored = state["model"]
-    centroids = None if stored is None else _MODELS[state["estimator"]].from_state(stored).centroids
-    if centroids is None:
+    known = None if stored is None else _MODELS[state["estimator"]].from_state(stored)
+    if known is None or known.centroids is None or known.cluster_ids is None:
         raise InputError(f"{model} has not seen enough distinct points to have clusters yet.")
+    centroids, ids = known.centroids, known.cluster_ids
     standardizer = saved_model.standardizer_of(state)
     names = state["feature_names_in"] or [f"x{i}" for i in range(centroids.shape[1])]
     if id_column is not None:
@@ -120,7 +121,7 @@ def predict(
             if not len(cut.points):
                 continue
             points = cut.points if standardizer is None else standardizer.apply(cut.points)
-            labels, squared = nearest(points, centroids, n_threads)
-            sink.write(Learnt(None, cut.keys, cut.origin, labels, squared**0.5))
+            rows, squared = nearest(points, centroids, n_threads)
+            sink.write(Learnt(None, cut.keys, cut.origin, ids[rows], squared**0.5))
             summary.n_points += len(points)
     return summary

@@ -5,6 +5,7 @@ Both are frozen, and a Batch is checked once, when it is made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -22,7 +23,10 @@ from kmeander.arrays import (
     frozen,
     frozen_copy,
 )
+from kmeander.events import Event, Explanation
 from kmeander.exceptions import InputError
+
+Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,10 @@ class Batch:
 
 def _checked_concept(concept: int) -> int:
     return whole_number("concept", concept, at_least=0, meaning="the number of a distribution")
+
+
+# Fields of a Step that are not written and do not count in comparisons.
+_IN_MEMORY = {"seconds", "ended"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +160,16 @@ class Step:
         at most 1 false alarm in 200 times; so is `holds_two`.
     holds_two : tuple of int
         Clusters with a valley in their midst: more clusters would fit better.
+    ids : ndarray of shape (n_clusters,) or None
+        Id of the cluster in each row of `centroids`. It lasts as long as the cluster, and is never
+        used again.
+    events : tuple of Event
+        What happened to the clusters.
+    why : Explanation or None
+        At a drift: the share of each cluster and column in it.
+    ended : tuple of (int, int)
+        All ids that ended so far, each with the id of the cluster that it is part of now, or -1,
+        for `remap`. In memory only, as it grows: `events` has those of this batch.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -183,25 +201,53 @@ class Step:
     swapped: tuple[int, ...] = ()
     merged: tuple[tuple[int, int], ...] = ()
     holds_two: tuple[int, ...] = ()
+    ids: Ids | None = None
+    events: tuple[Event, ...] = ()
+    why: Explanation | None = None
+    ended: tuple[tuple[int, int], ...] = ()
     seconds: float | None = None
 
+    def words(
+        self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
+    ) -> list[str]:
+        """Return what happened, an event each, with the reasons for a drift after it.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of the columns.
+        scale : sequence of float, optional
+            Where columns were standardised: what one unit is in those of the stream.
+        """
+        said = []
+        for event in self.events:
+            said.append(event.words())
+            if event.kind == "drift" and self.why is not None:
+                said += self.why.words(columns, scale)
+        return said
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the Step as plain lists and numbers, without `seconds`."""
+        """Return the Step as plain lists and numbers, without what is in memory only."""
         plain: dict[str, Any] = {}
         for field in fields(self):
+            if field.name in _IN_MEMORY:
+                continue
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
                 value = value.tolist()
+            elif field.name == "events":
+                value = [event.to_dict() for event in value]
+            elif isinstance(value, Explanation):
+                value = value.to_dict()
             elif isinstance(value, tuple):
                 value = [list(one) if isinstance(one, tuple) else one for one in value]
             plain[field.name] = value
-        del plain["seconds"]
         return plain
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Step:
         """Make a Step from what `to_dict` returned; unknown keys are ignored."""
-        known = {field.name for field in fields(cls)} - {"seconds"}
+        known = {field.name for field in fields(cls)} - _IN_MEMORY
         missing = [field.name for field in fields(cls)[:6] if field.name not in plain]
         if missing:
             raise InputError(
@@ -212,9 +258,14 @@ class Step:
         for name in ("centroids", "masses", "moved"):
             if values.get(name) is not None:
                 values[name] = frozen(np.array(values[name], dtype=np.float64))
+        if values.get("ids") is not None:
+            values["ids"] = frozen(np.array(values["ids"], dtype=np.int64))
         for name in ("reseeded", "swapped", "holds_two"):
             values[name] = tuple(values.get(name, ()))
         values["merged"] = tuple((one, other) for one, other in values.get("merged", ()))
+        values["events"] = tuple(map(Event.from_dict, values.get("events", ())))
+        if values.get("why") is not None:
+            values["why"] = Explanation.from_dict(values["why"])
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:

@@ -30,7 +30,7 @@ from kmeander.arrays import (
 )
 from kmeander.exceptions import CheckpointError, InputError
 from kmeander.lloyd import nearest
-from kmeander.records import Batch, Step
+from kmeander.records import Batch, Ids, Step
 from kmeander.stream_model import StreamModel
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_threads: int | None
     random_state: RandomState
     cluster_centers_: Centroids
+    cluster_ids_: Ids
     cluster_weights_: NDArray[np.float64]
     labels_: Labels
     inertia_: float
@@ -261,6 +262,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             assert step.surrogate_error is not None
             shown |= {
                 "cluster_centers_": model.centroids,
+                "cluster_ids_": model.cluster_ids,
                 "cluster_weights_": step.masses,
                 "labels_": model.labels,
                 "inertia_": step.surrogate_error * step.mass,

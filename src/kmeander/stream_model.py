@@ -22,15 +22,17 @@ from kmeander.arrays import (
 from kmeander.arrival import Arrival, Estimate, arrive, usual_after
 from kmeander.cluster_shape import misfits_at
 from kmeander.exceptions import InputError, InputTypeError
+from kmeander.following import Followed, follow
 from kmeander.initialise import Current, Start
 from kmeander.ladder import Ladder
+from kmeander.lineage import Lineage
 from kmeander.lloyd import (
     Limits,
     LloydResult,
     fit_window,
 )
 from kmeander.memory import Clock, Memory
-from kmeander.records import Batch, Step
+from kmeander.records import Batch, Ids, Step
 from kmeander.refine import candidates_of, swap_centroids
 from kmeander.seeding import draw_seeds, kmeans
 from kmeander.window import Window
@@ -80,6 +82,12 @@ class StreamModel(ABC):
     def centroids(self) -> Centroids | None:
         """The centroids, or None while the stream has not shown K distinct points."""
         return self._memory.centroids
+
+    @property
+    def cluster_ids(self) -> Ids | None:
+        """Id of the cluster in each row of the centroids; None where there are none."""
+        lineage = self._memory.lineage
+        return None if lineage is None else lineage.ids
 
     @property
     def n_distinct(self) -> int:
@@ -202,6 +210,7 @@ class StreamModel(ABC):
             "expected_error": memory.expected_error,
             "usual": [[known.epsilon, known.se] for known in memory.usual],
             "ladder": None if memory.ladder is None else list(memory.ladder.scores),
+            "lineage": None if memory.lineage is None else memory.lineage.state(),
         }
 
     @classmethod
@@ -216,7 +225,7 @@ class StreamModel(ABC):
         for array in (state["centroids"], state["waiting_points"], state["waiting_weights"]):
             if array is not None:
                 array.flags.writeable = False
-        step = state["step"]
+        step, lineage = _restored(state)
         model._memory = Memory(
             window=Window.from_state(state["window"]),
             n_steps=state["n_steps"],
@@ -225,11 +234,12 @@ class StreamModel(ABC):
             waiting_points=state["waiting_points"],
             waiting_weights=state["waiting_weights"],
             concept=state["concept"],
-            step=None if step is None else Step.from_dict(step),
+            step=step,
             # Formats before 2 did not have these.
             expected_error=state.get("expected_error"),
             usual=tuple(Estimate(*known) for known in state.get("usual", ())),
             ladder=Ladder(tuple(state["ladder"])) if state.get("ladder") else None,
+            lineage=lineage,
         )
         return model
 
@@ -363,6 +373,7 @@ class StreamModel(ABC):
     ) -> Memory:
         """Run Lloyd on the window and write down what happened."""
         swapped: tuple[int, ...] = ()
+        arrived = window
         if self._n_candidates:
             rng = generator_for(self.seed, batch.index, 2)
             refined = swap_centroids(window, start.centroids, self._n_candidates, rng, self.limits)
@@ -373,6 +384,23 @@ class StreamModel(ABC):
             window, start.centroids, self.limits, keep_totals=memory.ladder is not None
         )
         estimate = None if arrival is None else arrival.estimate
+        epsilon, se = (None, None) if estimate is None else (estimate.epsilon, estimate.se)
+        z = None if arrival is None else arrival.z
+        moved = None if memory.centroids is None else _lengths(fit.centroids - memory.centroids)
+        followed = Followed(Lineage.begun(fit.centroids, batch.index), (), None)
+        if memory.lineage is not None and memory.centroids is not None and moved is not None:
+            followed = follow(
+                memory.lineage,
+                arrived,
+                fit,
+                memory.centroids,
+                moved,
+                batch.index,
+                swapped=swapped,
+                drift=(epsilon, se, z),
+                last=memory.step,
+                n_threads=self.limits.n_threads,
+            )
         step = Step(
             index=batch.index,
             n_points=batch.n_points,
@@ -387,19 +415,23 @@ class StreamModel(ABC):
             batch_error=fit.newest_error,
             centroids=fit.centroids,
             masses=fit.masses,
-            moved=None if memory.centroids is None else _lengths(fit.centroids - memory.centroids),
+            moved=moved,
             reseeded=fit.reseeded,
             n_iter=fit.n_iter,
             converged=fit.converged,
             n_distances=start.n_distances + fit.n_distances,
             n_distances_plain=start.n_distances_plain + fit.n_distances_plain,
             expected_error=fit.expected_error,
-            drift_epsilon=None if estimate is None else estimate.epsilon,
-            drift_se=None if estimate is None else estimate.se,
-            drift_z=None if arrival is None else arrival.z,
+            drift_epsilon=epsilon,
+            drift_se=se,
+            drift_z=z,
             history_kept=history_kept,
             swapped=swapped,
             **vars(misfits_at(batch.index, fit.window, fit.centroids, fit.masses)),
+            ids=followed.lineage.ids,
+            events=followed.events,
+            why=followed.why,
+            ended=followed.lineage.ended,
             seconds=clock.seconds(),
         )
         return Memory(
@@ -412,6 +444,7 @@ class StreamModel(ABC):
             expected_error=fit.expected_error,
             usual=usual_after(memory.usual, arrival),
             ladder=memory.ladder,
+            lineage=followed.lineage,
         )
 
     def _current(self, batch: Batch, current: LloydResult | None) -> Current:
@@ -443,3 +476,13 @@ class StreamModel(ABC):
 
 def _lengths(rows: Centroids) -> Any:
     return frozen(np.sqrt((rows * rows).sum(axis=1)))
+
+
+def _restored(state: Mapping[str, Any]) -> tuple[Step | None, Lineage | None]:
+    """Return the last Step and the lineage; a state of before there were ids begins them anew."""
+    stored, known = state["step"], state.get("lineage")
+    step = None if stored is None else Step.from_dict(stored)
+    if state["centroids"] is None:
+        return step, None
+    lineage = Lineage.begun(state["centroids"], 0) if known is None else Lineage.from_state(known)
+    return step if step is None else replace(step, ids=lineage.ids, ended=lineage.ended), lineage

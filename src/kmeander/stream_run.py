@@ -189,7 +189,9 @@ class Runner:
         labels = distances = None
         centroids = self.model.centroids
         if "assignments" in self._sinks and centroids is not None and len(points):
-            labels, squared = nearest(points, centroids, self.model.limits.n_threads)
+            rows, squared = nearest(points, centroids, self.model.limits.n_threads)
+            assert self.model.cluster_ids is not None
+            labels = self.model.cluster_ids[rows]
             distances = squared**0.5
         letters = [
             Letter(
@@ -208,7 +210,7 @@ class Runner:
         outputs, selection = self.outputs, self.source.selection
         sinks: dict[str, Sink] = {}
         if outputs.steps is not None:
-            sinks["steps"] = StepLines(outputs.steps, self._facts)
+            sinks["steps"] = StepLines(outputs.steps, self._facts, self._words)
         if outputs.assignments is not None:
             if selection.id_column is not None:
                 check_keys([selection.id_column], "--assignments")
@@ -256,6 +258,12 @@ class Runner:
             else {"mean": scaled.mean.tolist(), "scale": scaled.scale.tolist()},
             "projection": projection(self._first_points),
         }
+
+    def _words(self, step: Step) -> list[str]:
+        """Return what happened, in words, with the names of the columns."""
+        scaled = self._standardizer
+        scale = None if scaled is None else scaled.scale.tolist()
+        return step.words(self.source.selection.features, scale)
 
     def _identity(self) -> dict[str, Any]:
         """Return what must be the same when a run goes on; `_WORDS` has what messages call it."""

@@ -193,6 +193,14 @@ class Remembered:
         """Weight of all its points, without decay."""
         return float(len(self.points) if self.weights is None else self.weights.sum())
 
+    @cached_property
+    def size(self) -> float:
+        """How many points of equal weight tell as much (Kish's effective sample size)."""
+        if self.weights is None:
+            return float(len(self.points))
+        relative = self.weights / self.weights.max()
+        return float(relative.sum() ** 2 / (relative * relative).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Window:

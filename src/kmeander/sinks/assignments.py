@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kmeander.arrow_arrays import to_arrow, to_numpy
 from kmeander.exceptions import InputError, StreamError
 from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
@@ -27,7 +29,11 @@ def table_of(learnt: Learnt) -> pa.Table:
     import pyarrow as pa
 
     n = learnt.keys.num_rows
-    clusters = pa.nulls(n, pa.int32()) if learnt.labels is None else to_arrow(learnt.labels)
+    clusters = (
+        pa.nulls(n, pa.int32())
+        if learnt.labels is None
+        else to_arrow(learnt.labels.astype(np.int32))
+    )
     distances = (
         pa.nulls(n, pa.float64()) if learnt.distances is None else to_arrow(learnt.distances)
     )

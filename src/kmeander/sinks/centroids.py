@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kmeander.arrays import Centroids
 from kmeander.arrow_arrays import to_batch
 from kmeander.exceptions import InputError, StreamError
@@ -101,7 +99,8 @@ class CentroidTable(Sink):
         assert step is not None
         assert step.centroids is not None
         assert step.masses is not None
+        assert step.ids is not None
         centroids = self._restored(step.centroids)
-        columns = {"cluster": np.arange(len(centroids)), "share": step.masses / step.mass}
+        columns = {"cluster": step.ids, "share": step.masses / step.mass}
         columns |= {name: centroids[:, index] for index, name in enumerate(self._features)}
         return pa.Table.from_batches([to_batch(columns)])

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Labels
 from kmeander.exceptions import StreamError
-from kmeander.records import Step
+from kmeander.records import Ids, Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +50,7 @@ class Learnt:
     origin : pyarrow.Table
         Where they stood in the stream, each somewhere else.
     labels : ndarray of shape (n_points,) or None
-        Their clusters; None while the model waits for K distinct points.
+        Ids of their clusters; None while the model waits for K distinct points.
     distances : ndarray of shape (n_points,) or None
         To the centroid of the cluster.
     letters : sequence of Letter
@@ -61,7 +60,7 @@ class Learnt:
     step: Step | None
     keys: pa.Table
     origin: pa.Table
-    labels: Labels | None = None
+    labels: Ids | None = None
     distances: NDArray[np.float64] | None = None
     letters: Sequence[Letter] = ()
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kmeander.exceptions import InputError
+from kmeander.lineage import endings
 from kmeander.records import Step
 from kmeander.sinks.contract import Learnt
 from kmeander.sinks.line_sink import LineSink
@@ -17,23 +19,32 @@ from kmeander.sinks.line_sink import LineSink
 class StepLines(LineSink):
     """Writes one line per Step; facts of the whole run stand under `run` in the first.
 
+    Where something happened, `words` says it with the names of the columns.
+
     Parameters
     ----------
     path : str
         ``-`` is standard output.
     facts : callable
         Returns the facts, when the first line is written.
+    words : callable
+        Says what happened.
     """
 
-    def __init__(self, path: str, facts: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self, path: str, facts: Callable[[], dict[str, Any]], words: Callable[[Step], list[str]]
+    ) -> None:
         super().__init__(path, "--steps")
         self._facts = facts
+        self._words = words
 
     def write(self, learnt: Learnt) -> None:
         """Write one line."""
         if learnt.step is None:
             return
         line = learnt.step.to_dict()
+        if learnt.step.events:
+            line["words"] = self._words(learnt.step)
         if learnt.step.index == 0:
             line["run"] = self._facts()
         self.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
@@ -41,12 +52,16 @@ class StepLines(LineSink):
 
 def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """Yield the Steps that a run wrote to `path`."""
+    ended: tuple[tuple[int, int], ...] = ()
     with Path(path).open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             try:
-                yield Step.from_dict(json.loads(line))
+                step = Step.from_dict(json.loads(line))
             except (json.JSONDecodeError, InputError) as error:
                 raise InputError(f"{path} line {number} is not a Step: {error}") from error
+            if step.events:
+                ended = (*ended, *endings(step.events))
+            yield replace(step, ended=ended)
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:

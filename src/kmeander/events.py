@@ -1,0 +1,184 @@
+"""What happened to the clusters, and why: records, and the words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kmeander.exceptions import InputError
+
+# In the order in which they are told.
+KINDS = ("drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to one cluster, or to the stream.
+
+    Parameters
+    ----------
+    kind : str
+        ``"drift"``: the batch's error under the old centroids is above what was expected;
+        ``"born"``: a new cluster where there was none; ``"split"``: a new cluster out of `other`;
+        ``"died"``: a cluster that gets no points any more was given up; ``"absorbed"``: its points
+        are those of `other` now; ``"moved"``, ``"grew"``, ``"shrank"``: its mean, or its share of
+        the batch, differs from before beyond what sampling explains.
+    cluster : int or None
+        Id of the cluster; None for a drift.
+    other : int or None
+        Id of the cluster that it came from, or that it is part of now.
+    value : float or None
+        How much: of a drift epsilon, of a move the distance, otherwise the share of the batch.
+    was : float or None
+        Share before, of a cluster that grew or shrank; standard error of epsilon for a drift.
+    z : float or None
+        How many standard deviations of sampling noise that is.
+
+    Examples
+    --------
+    >>> Event("moved", 7, value=2.125, z=8.3).words()
+    'cluster 7 moved by 2.1 (z 8.3)'
+    >>> Event("absorbed", 12, other=10).words()
+    'cluster 12 was absorbed by 10'
+    """
+
+    kind: str
+    cluster: int | None = None
+    other: int | None = None
+    value: float | None = None
+    was: float | None = None
+    z: float | None = None
+
+    def words(self) -> str:
+        """Return it as half a sentence."""
+        z = "" if self.z is None else f" (z {self.z:.1f})"
+        value, was = self.value or 0.0, self.was or 0.0
+        return {
+            "drift": f"drift: error {value:.0%} above what was expected{z}",
+            "born": f"cluster {self.cluster} was born with {value:.1%} of the batch",
+            "split": f"cluster {self.cluster} split from {self.other}",
+            "died": f"cluster {self.cluster} died",
+            "absorbed": f"cluster {self.cluster} was absorbed by {self.other}",
+            "moved": f"cluster {self.cluster} moved by {value:.2g}{z}",
+            "grew": f"cluster {self.cluster} grew from {was:.1%} to {value:.1%}{z}",
+            "shrank": f"cluster {self.cluster} shrank from {was:.1%} to {value:.1%}{z}",
+        }[self.kind]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values; what there is none of is left out."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Event:
+        """Make an event of what `to_dict` returned; unknown keys are ignored."""
+        if not isinstance(plain, dict) or plain.get("kind") not in KINDS:
+            raise InputError(
+                f"not an event: {plain!r}. Its kind must be one of {', '.join(KINDS)}."
+            )
+        return cls(**{name: plain.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one cluster did to the error.
+
+    Parameters
+    ----------
+    cluster : int
+        Its id.
+    feature : int
+        Column along which it did most.
+    share : float
+        Share of the cluster, all columns taken together, in the change of the error.
+    cause : {"moved", "spread", "share"}
+        What did most along that column: the mean moved, the points spread, or more or fewer came.
+    amount : float
+        By how far the mean moved; ratio of the variances; ratio of the shares of points.
+    """
+
+    cluster: int
+    feature: int
+    share: float
+    cause: str
+    amount: float
+
+    def words(
+        self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
+    ) -> str:
+        """Return it as half a sentence.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of the columns.
+        scale : sequence of float, optional
+            Where columns were standardised: what one unit is in those of the stream.
+
+        Examples
+        --------
+        >>> Part(7, 1, 0.62, "moved", 2.1).words(["rpm", "temp"])
+        'cluster 7 moved 2.1 along temp; 62 % of the change'
+        """
+        name = f"column {self.feature}" if columns is None else columns[self.feature]
+        amount = self.amount
+        if self.cause == "moved":
+            amount *= 1.0 if scale is None else scale[self.feature]
+            did = f"moved {amount:.3g} along {name}"
+        elif self.cause == "spread":
+            word = "spread out" if amount >= 1 else "drew together"
+            did = f"{word} along {name} (variance x{amount:.2g})"
+        else:
+            did = f"{'grew' if amount >= 1 else 'shrank'} (x{amount:.2g})"
+        return f"cluster {self.cluster} {did}; {100 * self.share:.0f} % of the change"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where the change of the error at a drift comes from.
+
+    The error of the new batch under the old centroids, less that of the batches remembered under
+    the same, is a sum over clusters and columns, so every one of them has an exact share in it.
+    Shares sum to one; one that eased the error has a negative share.
+
+    Parameters
+    ----------
+    difference : float
+        That difference.
+    clusters : tuple of (int, float)
+        Id and share of each cluster.
+    features : tuple of float
+        Share of each column.
+    parts : tuple of Part
+        What the clusters with the largest shares did, the largest first.
+    """
+
+    difference: float
+    clusters: tuple[tuple[int, float], ...]
+    features: tuple[float, ...]
+    parts: tuple[Part, ...]
+
+    def words(
+        self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
+    ) -> list[str]:
+        """Return one half sentence for each part."""
+        return [part.words(columns, scale) for part in self.parts]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "difference": self.difference,
+            "clusters": [list(pair) for pair in self.clusters],
+            "features": list(self.features),
+            "parts": [dict(vars(part)) for part in self.parts],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Explanation:
+        """Make an explanation of what `to_dict` returned."""
+        return cls(
+            plain["difference"],
+            tuple((int(number), float(share)) for number, share in plain["clusters"]),
+            tuple(plain["features"]),
+            tuple(Part(**part) for part in plain["parts"]),
+        )

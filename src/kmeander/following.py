@@ -1,0 +1,141 @@
+"""What a batch did to the clusters: ids, events, and the reasons for a drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.arrays import Centroids, frozen
+from kmeander.events import Event, Explanation
+from kmeander.explain import explain
+from kmeander.identity import settle_ids
+from kmeander.lineage import Lineage
+from kmeander.lloyd import WindowFit
+from kmeander.noise import FALSE_ALARMS, Changes, Levels, changes_beyond_noise, levels_for
+from kmeander.records import Step
+from kmeander.window import Window
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """Ids and events of one batch."""
+
+    lineage: Lineage
+    events: tuple[Event, ...]
+    why: Explanation | None
+
+
+def follow(
+    lineage: Lineage,
+    window: Window,
+    fit: WindowFit,
+    before: Centroids,
+    moved: NDArray[np.float64],
+    index: int,
+    *,
+    swapped: tuple[int, ...] = (),
+    drift: tuple[float | None, float | None, float | None] = (None, None, None),
+    last: Step | None = None,
+    n_threads: int | None = None,
+    false_alarms: float = FALSE_ALARMS,
+) -> Followed:
+    """Say what batch `index` did.
+
+    Parameters
+    ----------
+    lineage : Lineage
+        Before the batch.
+    window : Window
+        Its batches with the newest, partitioned by `before` (the newest is not).
+    fit : WindowFit
+        Where Lloyd ended.
+    before : ndarray of shape (n_clusters, n_features)
+        Centroids before the batch.
+    moved : ndarray of shape (n_clusters,)
+        How far each row of the centroids is from where it was.
+    index : int
+    swapped : tuple of int
+        Rows that were put elsewhere on purpose.
+    drift : tuple of float or None
+        Epsilon, its standard error and z.
+    last : Step, optional
+        Of the batch before.
+    n_threads : int, optional
+    false_alarms : float
+        Expected in 1000 batches of a stream that does not change.
+    """
+    levels = levels_for(len(before), false_alarms)
+    changes = changes_beyond_noise(fit.totals, fit.window, lineage.since, index, moved, levels)
+    # Only a centroid that has left its own cluster can have become another one's.
+    elsewhere = {*changes.elsewhere, *fit.reseeded, *swapped}
+    events: list[Event] = []
+    if _is_drift(drift, last, levels):
+        events.append(Event("drift", value=drift[0], was=drift[1], z=drift[2]))
+    settled, new = lineage, set[int]()
+    if elsewhere:
+        suspects = np.array(sorted(elsewhere))
+        found = settle_ids(lineage, window, fit, before, suspects, index, n_threads)
+        settled = found.lineage
+        events += found.events
+        new = set(settled.ids.tolist()) - set(lineage.ids.tolist())
+    if changes.moved or changes.shares:
+        told, settled = _tell(changes, settled, new, fit, before, index)
+        events += told
+    is_drift = bool(events) and events[0].kind == "drift"
+    why = explain(window, before, lineage.ids, n_threads) if is_drift else None
+    settled = replace(settled, variance=frozen(changes.variance))
+    return Followed(settled, tuple(events), why)
+
+
+def _is_drift(
+    drift: tuple[float | None, float | None, float | None], last: Step | None, levels: Levels
+) -> bool:
+    """Whether a drift begins: while centroids catch up with one, the error is still too large."""
+    epsilon, _, z = drift
+    if z is None or epsilon is None or z <= levels.drift:
+        return False
+    if last is None or last.drift_z is None or last.drift_epsilon is None:
+        return True
+    return last.drift_z <= levels.drift or epsilon > last.drift_epsilon
+
+
+def _tell(
+    changes: Changes,
+    lineage: Lineage,
+    new: set[int],
+    fit: WindowFit,
+    before: Centroids,
+    index: int,
+) -> tuple[list[Event], Lineage]:
+    """Return moves and changes of share, and the lineage with the chapters that they end."""
+    events, rows = [], set()
+    for change in changes.moved:
+        cluster = int(lineage.ids[change.row])
+        if cluster not in new:
+            events.append(Event("moved", cluster, value=change.value, z=change.z))
+            rows.add(change.row)
+    for change in changes.shares:
+        cluster = int(lineage.ids[change.row])
+        if cluster not in new:
+            assert change.was is not None
+            kind = "grew" if change.value > change.was else "shrank"
+            events.append(Event(kind, cluster, value=change.value, was=change.was, z=change.z))
+            rows.add(change.row)
+    since, home = lineage.since.copy(), lineage.home.copy()
+    home_variance, home_share = lineage.home_variance.copy(), lineage.home_share.copy()
+    # A chapter as long as the window says where a cluster was; a shorter one is part of a change.
+    is_settled = index - since >= fit.window.n_batches - 1
+    for row in rows:
+        if is_settled[row]:
+            home[row], home_variance[row] = before[row], lineage.variance[row]
+            home_share[row] = changes.share_before[row]
+        since[row] = index
+    return events, replace(
+        lineage,
+        since=frozen(since),
+        home=frozen(home),
+        home_variance=frozen(home_variance),
+        home_share=frozen(home_share),
+    )

@@ -1,0 +1,227 @@
+"""Which cluster is which after a batch: an id goes with its points, not with its row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.arrays import Centroids, Labels, frozen
+from kmeander.events import Event
+from kmeander.lineage import NOBODY, Lineage, endings
+from kmeander.lloyd import WindowFit, nearest
+from kmeander.window import Window
+
+Table = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+# A cluster that has this share of another's points, or owes it this share of its own, is the same.
+SAME = 0.5
+# A cluster that gets less than this share of what it used to get lacks mass.
+LACKING = 0.1
+# A cluster that grew by this share of what another lost, and whose mean is as near to the common
+# mean as this share of their distance, has taken it over.
+GAINED = 0.5
+NEAR = 0.25
+# A newcomer that lies more than so many radii from where a cluster was did not come from it.
+RADII_APART = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """The lineage after a batch, and what it means."""
+
+    lineage: Lineage
+    events: tuple[Event, ...]
+
+
+def settle_ids(
+    lineage: Lineage,
+    window: Window,
+    fit: WindowFit,
+    before: Centroids,
+    suspects: NDArray[np.intp],
+    index: int,
+    n_threads: int | None,
+) -> Settled:
+    """Decide which ids go on, end and begin, by where the points went.
+
+    Parameters
+    ----------
+    lineage : Lineage
+        Before the batch.
+    window : Window
+        The batches before Lloyd ran, the newest included; its partition is that by `before`.
+    fit : WindowFit
+        After it.
+    before : ndarray of shape (n_clusters, n_features)
+        Centroids before the batch.
+    suspects : ndarray of int
+        Rows whose centroid is not where it was; all others keep their ids.
+    index : int
+        Number of the batch.
+    n_threads : int, optional
+    """
+    flow, newest = _flows(window, fit, before, n_threads)
+    # Where clusters were before what is happening now, if it began as lately as the window.
+    is_recent = index - lineage.since <= 2 * window.n_batches
+    homes = np.where(is_recent[:, np.newaxis], lineage.home, before)
+    variance = np.where(is_recent, lineage.home_variance, lineage.variance)
+    sources = _sources(flow, suspects, fit.centroids, homes, variance)
+    changed = [row for row in suspects.tolist() if sources[row] != row]
+    if not changed:
+        return Settled(lineage, ())
+    ids, since = lineage.ids.copy(), lineage.since.copy()
+    home, home_variance = lineage.home.copy(), lineage.home_variance.copy()
+    home_share = lineage.home_share.copy()
+    next_id = lineage.next_id
+    for row in changed:
+        since[row], source = index, sources[row]
+        if source == NOBODY:
+            ids[row], next_id = next_id, next_id + 1
+            home[row], home_variance[row], home_share[row] = fit.centroids[row], np.inf, 0.0
+        else:
+            ids[row] = lineage.ids[source]
+            home[row], home_variance[row] = homes[source], variance[source]
+            home_share[row] = lineage.home_share[source]
+    begun = [row for row in changed if sources[row] == NOBODY]
+    lost = sorted(set(changed) - set(sources[changed].tolist()))
+    shares = np.where(is_recent, lineage.home_share, newest.sum(axis=1))
+    ends = [_end(row, flow, newest, sources, lineage.ids, ids, fit, homes, shares) for row in lost]
+    starts = [
+        _start(row, flow, newest, sources, ids, fit.centroids, homes, variance) for row in begun
+    ]
+    settled = replace(
+        lineage,
+        ids=frozen(ids),
+        next_id=next_id,
+        since=frozen(since),
+        home=frozen(home),
+        home_variance=frozen(home_variance),
+        home_share=frozen(home_share),
+        ended=(*lineage.ended, *endings(ends)),
+    )
+    return Settled(settled, (*starts, *ends))
+
+
+def _flows(
+    window: Window, fit: WindowFit, before: Centroids, n_threads: int | None
+) -> tuple[Table, Table]:
+    """Return the weight that went from each row before to each row now.
+
+    First the decayed weight in all batches, then that in the newest, as a share of it. Its points
+    come from the nearest of the old centroids.
+    """
+    n_clusters = len(before)
+    newest = nearest(window.batches[-1].points, before, n_threads)[0]
+    labels: list[Labels] = [*window.labels, newest]
+    flow = np.zeros(n_clusters * n_clusters)
+    for batch, decay, then, now in zip(
+        window.batches, window.decay.tolist(), labels, fit.window.labels, strict=True
+    ):
+        pairs = then.astype(np.int64) * n_clusters + now
+        weight = np.bincount(pairs, batch.weights, n_clusters * n_clusters)
+        flow += decay * weight
+    shape = (n_clusters, n_clusters)
+    return flow.reshape(shape), weight.reshape(shape) / window.batches[-1].mass
+
+
+def _sources(
+    flow: Table,
+    suspects: NDArray[np.intp],
+    centroids: Centroids,
+    homes: Centroids,
+    variance: Vector,
+) -> NDArray[np.intp]:
+    """Return for each row the row whose id it has from now on; -1 for a new cluster.
+
+    The largest flows are served first, of those that make two clusters the same; a flow that leads
+    away from where the cluster was counts less.
+    """
+    sources = np.arange(len(flow))
+    sources[suspects] = NOBODY
+    among = flow[np.ix_(suspects, suspects)]
+    same = (among >= SAME * flow[suspects].sum(axis=1)[:, np.newaxis]) | (
+        among >= SAME * flow[:, suspects].sum(axis=0)
+    )
+    gaps = ((homes[suspects, np.newaxis] - centroids[suspects]) ** 2).sum(axis=2)
+    radii = np.where(variance[suspects] > 0, variance[suspects], 1e-300)[:, np.newaxis]
+    rank = np.where(same, among / (1.0 + gaps / radii), 0.0)
+    order = np.argsort(-rank, axis=None, kind="stable")
+    free = set(range(len(suspects)))
+    for place in order[: np.count_nonzero(rank)].tolist():
+        then, now = divmod(place, len(suspects))
+        if then in free and sources[suspects[now]] == NOBODY:
+            free.discard(then)
+            sources[suspects[now]] = suspects[then]
+    return sources
+
+
+def _end(
+    row: int,
+    flow: Table,
+    newest: Table,
+    sources: NDArray[np.intp],
+    ids_before: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    fit: WindowFit,
+    homes: Centroids,
+    shares: Vector,
+) -> Event:
+    """Return what became of the cluster that was in `row`."""
+    cluster = int(ids_before[row])
+    went = flow[row] * (sources != NOBODY)  # to clusters that were there before
+    heir = int(np.argmax(went))
+    used_to_get = max((flow[row].sum() - newest[row].sum()) / flow.sum(), shares[row])
+    if went[heir] <= 0 or newest[row].sum() <= LACKING * used_to_get:
+        heir = _taker(row, sources, fit, homes, shares)
+    return Event("died", cluster) if heir == NOBODY else Event("absorbed", cluster, int(ids[heir]))
+
+
+def _taker(
+    row: int, sources: NDArray[np.intp], fit: WindowFit, homes: Centroids, shares: Vector
+) -> int:
+    """Return the row of the cluster that has taken over the points that `row` used to get, or -1.
+
+    When two clusters become one, the one that is left has the share of both, and the mean of both.
+    """
+    masses, sums = fit.totals.masses[-1], fit.totals.sums[-1]
+    lost, gained = shares[row], masses / masses.sum() - shares[sources]
+    rows = np.flatnonzero((sources != NOBODY) & (gained >= GAINED * lost) & (masses > 0))
+    if lost <= 0 or not len(rows):
+        return NOBODY
+    theirs, places = shares[sources[rows]], homes[sources[rows]]
+    part = (theirs / (theirs + lost))[:, np.newaxis]
+    common = part * places + (1.0 - part) * homes[row]
+    off = ((sums[rows] / masses[rows, np.newaxis] - common) ** 2).sum(axis=1)
+    apart = ((places - homes[row]) ** 2).sum(axis=1)
+    best = int(np.argmin(off / np.maximum(apart, 1e-300)))
+    return int(rows[best]) if off[best] <= NEAR**2 * apart[best] else NOBODY
+
+
+def _start(
+    row: int,
+    flow: Table,
+    newest: Table,
+    sources: NDArray[np.intp],
+    ids: NDArray[np.int64],
+    centroids: Centroids,
+    homes: Centroids,
+    variance: Vector,
+) -> Event:
+    """Return where the cluster that is now in `row` comes from."""
+    cluster, share = int(ids[row]), float(newest[:, row].sum())
+    goes_on = np.zeros(len(sources), dtype=bool)  # the clusters, by their row before
+    goes_on[sources[sources != NOBODY]] = True
+    came = flow[:, row] * goes_on
+    source = int(np.argmax(came))
+    if came[source] <= 0:
+        return Event("born", cluster, value=share)
+    parent = int(np.flatnonzero(sources == source)[0])
+    gaps = ((centroids[[row, parent]] - homes[source]) ** 2).sum(axis=1)
+    child_is_apart, parent_is_apart = gaps > RADII_APART**2 * variance[source]
+    # Where both are apart the cluster has gone in two directions.
+    if child_is_apart and not parent_is_apart:
+        return Event("born", cluster, value=share)
+    return Event("split", cluster, int(ids[parent]), value=share)
