@@ -39,7 +39,8 @@ def explain(
     With p the share of the points that are in a cluster, m the distance of their mean from the
     centroid along a column and v their variance about that mean, the part of both in the error is
     ``p * (v + m**2)``, exactly. The difference is what the mean did, ``p' m'**2 - p m**2``, what
-    the variance did, ``p' (v' - v)``, and what the share did, ``(p' - p) v``; the largest is the cause.
+    the variance did, ``p' (v' - v)``, and what the share did, ``(p' - p) v``; the largest is the
+    cause.
     """
     older = _moments(window, before)
     if older is None:

@@ -1,0 +1,306 @@
+"""What a steps file tells, as arrays over time; no drawing yet."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.events import Event
+from kmeander.exceptions import InputError
+from kmeander.records import Step
+
+Vector = NDArray[np.float64]
+
+WAY_OUT = "kmeander run --steps writes such a file."
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """One batch, with what is drawn of it and no more."""
+
+    index: int
+    n_points: int
+    surrogate: float
+    batch: float
+    prequential: float
+    epsilon: float
+    epsilon_se: float
+    ids: tuple[int, ...]
+    shares: Vector  # of the decayed weight
+    places: Vector  # (n_clusters, 2) on the projection
+    events: tuple[Event, ...]
+    words: tuple[str, ...]
+
+
+@dataclass
+class Life:
+    """From which batch to which a cluster lived, and how it came and went."""
+
+    cluster: int
+    begin: int
+    end: int
+    came: str = "there from the start"
+    went: str = ""
+
+
+@dataclass(eq=False)
+class Story:
+    """A run, batch by batch, as far as it has been read.
+
+    Parameters
+    ----------
+    facts : dict
+        What stands under `run` in the first line; empty where there is none.
+    features : sequence of str, optional
+        Two columns to draw centroids by, instead of the projection of the first window.
+    keep : int, optional
+        Only so many of the newest batches are kept.
+    """
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    features: Sequence[str] | None = None
+    keep: int | None = None
+    moments: deque[Moment] = field(default_factory=deque)
+    lives: dict[int, Life] = field(default_factory=dict)
+    events: deque[tuple[int, Event, str]] = field(default_factory=deque)
+    n_batches: int = 0
+    n_points: int = 0
+    n_distances: int = 0
+    n_distances_plain: int = 0
+    n_waiting: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    last: Step | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.moments = deque(self.moments, maxlen=self.keep)
+        self.events = deque(self.events, maxlen=None if self.keep is None else 1000)
+        self._plane: tuple[Vector, NDArray[np.float64]] | None = None
+        self._has_ids: bool | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        known = self.facts.get("columns")
+        if known is not None:
+            return [str(name) for name in known]
+        n_features = 0
+        if self.last is not None and self.last.centroids is not None:
+            n_features = self.last.centroids.shape[1]
+        return [f"x{index}" for index in range(n_features)]
+
+    @property
+    def scale(self) -> list[float] | None:
+        """What a unit of the model is in the stream's, where columns were standardised."""
+        scaled = self.facts.get("standardize")
+        return None if not scaled else [float(value) for value in scaled["scale"]]
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """What the two axes of the projection are called."""
+        if self.features is not None:
+            return self.features[0], self.features[1]
+        return "first principal component", "second principal component"
+
+    def add(self, line: str, number: int) -> None:
+        """Take in one line of the file."""
+        plain = _parsed(line, number)
+        if self.n_batches == 0:
+            self.facts = plain.get("run") or {}
+            if not isinstance(self.facts, dict):
+                raise InputError(f"line {number}: `run` must be an object, got {self.facts!r}.")
+            self._check_features()
+        try:
+            step = Step.from_dict(plain)
+        except (InputError, TypeError, ValueError, KeyError) as error:
+            raise InputError(f"line {number} is not a Step: {error} {WAY_OUT}") from error
+        self._check_order(step, number)
+        self.n_batches += 1
+        self.n_points += step.n_points
+        self.n_distances += step.n_distances
+        self.n_distances_plain += step.n_distances_plain
+        self.n_waiting += step.waiting
+        before, self.last = self.last, step
+        if step.centroids is None or step.masses is None:
+            return
+        step = self._with_ids(step, number)
+        if before is not None and before.centroids is not None:
+            if before.centroids.shape != step.centroids.shape:  # type: ignore[union-attr]
+                raise InputError(
+                    f"line {number} has centroids of shape {step.centroids.shape}, the line before "  # type: ignore[union-attr]
+                    f"{before.centroids.shape}: the file holds more than one run."
+                )
+        self.last = step
+        self._live(step)
+        words = tuple(step.words(self.columns, self.scale))
+        self._tell(step)
+        assert step.ids is not None
+        self.moments.append(
+            Moment(
+                step.index,
+                step.n_points,
+                _number(step.surrogate_error),
+                _number(step.batch_error),
+                _number(step.prequential_error),
+                _number(step.drift_epsilon),
+                _number(step.drift_se),
+                tuple(step.ids.tolist()),
+                step.masses / step.mass if step.mass > 0 else step.masses,  # type: ignore[operator]
+                self._places(step),
+                step.events,
+                words,
+            )
+        )
+
+    def _check_features(self) -> None:
+        if self.features is None:
+            return
+        known = self.columns
+        for name in self.features:
+            if name not in known:
+                raise InputError(
+                    f"--features names {name!r}, which the run does not have. Its columns are "
+                    f"{', '.join(known)}."
+                )
+
+    def _check_order(self, step: Step, number: int) -> None:
+        if self.last is not None and step.index != self.last.index + 1:
+            raise InputError(
+                f"line {number} is batch {step.index}, the line before is batch {self.last.index}: "
+                "lines are missing, or the file holds more than one run."
+            )
+
+    def _with_ids(self, step: Step, number: int) -> Step:
+        from dataclasses import replace
+
+        if self._has_ids is None:
+            self._has_ids = step.ids is not None
+            if not self._has_ids:
+                self.notes.append(
+                    "An older kmeander wrote this file: it has no ids and no events, so clusters "
+                    "are numbered by their rows."
+                )
+        if self._has_ids != (step.ids is not None):
+            raise InputError(
+                f"line {number} has {'ids' if step.ids is not None else 'no ids'}, the lines before "
+                "it do not agree: two versions of kmeander wrote to one file. Run the stream again "
+                "with another --steps."
+            )
+        assert step.centroids is not None
+        return step if self._has_ids else replace(step, ids=np.arange(len(step.centroids)))
+
+    def _live(self, step: Step) -> None:
+        """Note who is there, who came and who went."""
+        assert step.ids is not None
+        for number in step.ids.tolist():
+            if number not in self.lives:
+                self.lives[number] = Life(number, step.index, step.index)
+            self.lives[number].end = step.index
+        for event in step.events:
+            life = self.lives.get(event.cluster if event.cluster is not None else -1)
+            if life is None:
+                continue
+            if event.kind in ("born", "split"):
+                life.came = event.words()
+            elif event.kind in ("died", "absorbed"):
+                life.went = event.words()
+
+    def _tell(self, step: Step) -> None:
+        for event in step.events:
+            words = event.words()
+            if event.kind == "drift" and step.why is not None:
+                words = "; ".join([words, *step.why.words(self.columns, self.scale)])
+            self.events.append((step.index, event, words))
+            self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
+
+    def _places(self, step: Step) -> Vector:
+        assert step.centroids is not None
+        if self._plane is None:
+            self._plane = self._make_plane(step.centroids.shape[1])
+        origin, components = self._plane
+        return (step.centroids - origin) @ components.T
+
+    def _make_plane(self, n_features: int) -> tuple[Vector, NDArray[np.float64]]:
+        components = np.zeros((2, n_features))
+        origin = np.zeros(n_features)
+        if self.features is not None:
+            scaled = self.facts.get("standardize")
+            for axis, name in enumerate(self.features):
+                column = self.columns.index(name)
+                components[axis, column] = scaled["scale"][column] if scaled else 1.0
+                if scaled:
+                    origin[column] = -scaled["mean"][column] / scaled["scale"][column]
+            return origin, components
+        known = self.facts.get("projection")
+        if known and len(known["mean"]) == n_features:
+            return np.array(known["mean"]), np.array(known["components"])
+        components[0, 0] = components[1, min(1, n_features - 1)] = 1.0
+        return origin, components
+
+
+def read_story(
+    path: str | os.PathLike[str], features: Sequence[str] | None = None
+) -> Story:
+    """Return what the steps file at `path` tells.
+
+    A last line that is cut off is left out, with a note: the run may still be writing it.
+    """
+    story = Story(features=features)
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            _take(story, file, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}. {WAY_OUT}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text, so it holds no Steps. {WAY_OUT}") from error
+    if story.last is None:
+        raise InputError(f"{path} holds no Steps yet. {WAY_OUT}")
+    if not story.moments:
+        raise InputError(
+            f"{path}: all {story.n_batches} batches so far wait for enough distinct points; there "
+            "are no clusters to show yet."
+        )
+    return story
+
+
+def _take(story: Story, lines: Iterable[str], path: str | os.PathLike[str]) -> None:
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith("\n") and not _is_whole(line):
+            story.notes.append(
+                f"Line {number} is cut off and left out; the run may still be writing it."
+            )
+            return
+        try:
+            story.add(line, number)
+        except InputError as error:
+            raise InputError(f"{path} {error}") from error
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        json.loads(line)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+def _parsed(line: str, number: int) -> dict[str, Any]:
+    try:
+        plain = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"line {number} is not JSON ({error}). {WAY_OUT}") from error
+    if not isinstance(plain, dict):
+        raise InputError(f"line {number} is not a Step but {type(plain).__name__}. {WAY_OUT}")
+    return plain
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
