@@ -298,6 +298,27 @@ Named compare(const Float64Rows &masses, const Rows3 &sums, const Float64Rows &s
     return {found.moved, found.share, found.elsewhere};
 }
 
+void add_moments(const Points &points, std::optional<Weights> weights, double decay,
+                 nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> labels,
+                 const Centroids &centroids, Out1<double> masses, Out2 sums, Out2 squares) {
+    const kmeander::Rows rows = rows_of(points);
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    need_rows(rows, d);
+    need(labels.shape(0) == rows.count, "labels and points differ in length");
+    need(masses.shape(0) == k && sums.shape(0) == k && sums.shape(1) == d &&
+             squares.shape(0) == k && squares.shape(1) == d,
+         "masses, sums or squares do not fit the centroids");
+    need(std::all_of(labels.data(), labels.data() + rows.count,
+                     [k](std::int32_t label) {
+                         return label >= 0 && static_cast<std::size_t>(label) < k;
+                     }),
+         "a label is outside the clusters");
+    const double *shares = data_or_null(weights, rows.count);
+    const nb::gil_scoped_release release;
+    kmeander::add_moments(rows, shares, decay, labels.data(), centroids.data(), masses.data(),
+                          sums.data(), squares.data());
+}
+
 std::int64_t first_beyond(const Points &points, double limit) {
     const kmeander::Rows rows = rows_of(points);
     const nb::gil_scoped_release release;
@@ -335,6 +356,9 @@ NB_MODULE(_kernel, module) {
     module.def("compare", &compare, "masses"_a, "sums"_a, "scatter"_a, "decay"_a,
                "points_per_mass"_a.none(), "is_whole"_a.none(), "oldest"_a, "since"_a, "moved"_a,
                "moved_level"_a, "share_level"_a, "evidence"_a.noconvert());
+    module.def("add_moments", &add_moments, "points"_a, "weights"_a.none(), "decay"_a, "labels"_a,
+               "centroids"_a, "masses"_a.noconvert(), "sums"_a.noconvert(),
+               "squares"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);
     module.def("instruction_set", &instruction_set);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -126,12 +127,14 @@ def is_clear(start: ClusterConcept, first: ClusterConcept, second: ClusterConcep
     A newcomer next to a cluster that goes is a cluster that moves, for anyone who sees points only;
     and what splits after it has merged is what it was.
     """
-    if second.change == "split":
-        return second.involved[0] not in first.involved
-    new = second.points[second.clusters == second.involved[0]].mean(axis=0)
+    if second.change == "split" and second.involved[0] in first.involved:
+        return False
     centres = {i: start.points[start.clusters == i].mean(axis=0) for i in start.ids}
-    nearest = min(centres, key=lambda i: float(((centres[i] - new) ** 2).sum()))
-    return nearest not in first.involved
+    for one in second.involved:
+        new = second.points[second.clusters == one].mean(axis=0)
+        if min(centres, key=lambda i: float(((centres[i] - new) ** 2).sum())) in first.involved:
+            return False
+    return True
 
 
 def expected(change: ClusterConcept, before: dict[int, int], after: dict[int, int]) -> Event:
@@ -147,43 +150,54 @@ def expected(change: ClusterConcept, before: dict[int, int], after: dict[int, in
     return Event("absorbed", before[rest[0]] if kept == before[one] else before[one], kept)
 
 
-@pytest.mark.parametrize("rho", [0.5, 0.7])
-@pytest.mark.parametrize("second", ["appear", "split"])
-@pytest.mark.parametrize("first", ["vanish", "merge"])
-def test_births_deaths_splits_and_merges_are_told_as_they_are(
-    first: str, second: str, rho: float
-) -> None:
-    """Two changes at once, so that K stays right; at least 0.9 each, over all clear streams.
+def structure_of(
+    concepts: list[ClusterConcept], model: FSKM, rng: np.random.Generator
+) -> tuple[set[Event], set[Event]] | None:
+    """What was told and what is true of a stream whose concept changes at batch 15.
 
-    PC never leaves a good place without need; streams whose first clusters it did not find are
-    left out, as no event could be right there.
+    None where the model does not find all clusters, before or after: nothing could be right then.
     """
-    score, n_streams = Score(), 0
-    for seed in range(16):
-        rng = np.random.default_rng(seed)
-        concepts = evolve_clusters(blobs(rng), 6, [first, second], random_state=seed)
-        if not is_clear(*concepts):
-            continue
-        model = FSKM(6, init="previous", rho=rho, random_state=seed)
-        told: set[Event] = set()
-        for index in range(30):
-            concept = concepts[0] if index < 15 else concepts[-1]
-            rows = rng.integers(len(concept.points), size=400)
-            step = model.step(Batch(index, concept.points[rows]))
-            assert model.cluster_ids is not None and model.labels is not None
-            found = majority(model.cluster_ids[model.labels], concept.clusters[rows])
-            if index == 14:
-                before = found
-            if index >= 15:
-                told |= {
-                    Event(e.kind, e.cluster, e.other) for e in step.events if e.kind in STRUCTURE
-                }
-        if len(set(before.values())) == 6 and len(set(found.values())) == 6:
-            score.add(told, {expected(change, before, found) for change in concepts[1:]})
+    told: set[Event] = set()
+    for index in range(30):
+        concept = concepts[0] if index < 15 else concepts[-1]
+        rows = rng.integers(len(concept.points), size=400)
+        step = model.step(Batch(index, concept.points[rows]))
+        assert model.cluster_ids is not None and model.labels is not None
+        found = majority(model.cluster_ids[model.labels], concept.clusters[rows])
+        if index < 15:
+            before = found
+        else:
+            told |= {Event(e.kind, e.cluster, e.other) for e in step.events if e.kind in STRUCTURE}
+    if len(set(before.values())) < 6 or len(set(found.values())) < 6:
+        return None
+    return told, {expected(change, before, found) for change in concepts[1:]}
+
+
+@pytest.mark.parametrize(
+    ("init", "rho"), [("hungarian", 0.7), ("previous", 0.5), ("previous", 0.7)]
+)
+def test_births_deaths_splits_and_merges_are_told_as_they_are(init: str, rho: float) -> None:
+    """Two changes at once, so that K stays right; at least 0.9 for each kind of event.
+
+    With local search: a model that is stuck elsewhere has nothing true to tell. HI with rho=0.5
+    misses one birth in six here; docs/decisions.md says why.
+    """
+    scores, n_streams = {kind: Score() for kind in STRUCTURE}, 0
+    for first, second in itertools.product(("vanish", "merge"), ("appear", "split")):
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            concepts = evolve_clusters(blobs(rng), 6, [first, second], random_state=seed)
+            model = FSKM(6, init=init, rho=rho, refine="swaps", random_state=seed)
+            found = structure_of(concepts, model, rng) if is_clear(*concepts) else None
+            if found is None:
+                continue
             n_streams += 1
-    assert n_streams >= 6
-    assert score.precision >= 0.9
-    assert score.recall >= 0.9
+            for kind, score in scores.items():
+                score.add(*({event for event in some if event.kind == kind} for some in found))
+    assert n_streams >= 30
+    for score in scores.values():
+        assert score.precision >= 0.9
+        assert score.recall >= 0.9
 
 
 def grid_stream(
@@ -238,7 +252,8 @@ def test_growth_is_told_when_it_happens() -> None:
                 true = {Event("grew", at[0]), Event("shrank", at[3])}
             if index == 40:
                 true = {Event("shrank", at[0]), Event("grew", at[3])}
-            score.add({Event(e.kind, e.cluster) for e in step.events}, true)
+            told = {Event(e.kind, e.cluster) for e in step.events if e.kind != "drift"}
+            score.add(told, true)
     assert score.precision >= 0.9
     assert score.recall >= 0.9
 
@@ -391,4 +406,5 @@ def test_events_with_summaries_are_those_of_the_points() -> None:
         step = model.step(Batch(index, points))
         if index in (20, 39):
             assert step.n_summarised > 0
-            assert [e.kind for e in step.events] == (["moved"] if index == 39 else [])
+            assert [e.kind for e in step.events] == (["drift", "moved"] if index == 39 else [])
+            assert (step.why is None) == (index == 20)

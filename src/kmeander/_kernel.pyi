@@ -109,6 +109,16 @@ def compare(
     share_level: float,
     evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
+def add_moments(
+    points: Points,  # in      (n, d)
+    weights: Weights | None,  # in      (n,)
+    decay: float,
+    labels: Labels,  # in      (n,)
+    centroids: Centroids,  # in      (k, d)
+    masses: Masses,  # in/out  (k,)
+    sums: NDArray[np.float64],  # in/out  (k, d) of the gaps to the centroids
+    squares: NDArray[np.float64],  # in/out  (k, d)
+) -> None: ...
 def first_beyond(
     points: Points,  # in   (n, d)
     limit: float,

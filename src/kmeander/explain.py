@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Centroids, Points, Weights
+from kmeander import _kernel
+from kmeander.arrays import Centroids, Labels
 from kmeander.events import Explanation, Part
 from kmeander.lloyd import nearest
 from kmeander.records import Ids
-from kmeander.window import Window
+from kmeander.window import Remembered, Window
 
 Table = NDArray[np.float64]
 
@@ -47,9 +48,10 @@ def explain(
         return None
     batch = window.batches[-1]
     labels = nearest(batch.points, before, n_threads)[0]
-    newest = _moments_of(batch.points, batch.weights, labels, before)
-    share, mean, variance = _normalised(newest)
-    share_before, mean_before, variance_before = _normalised(older)
+    newest = _Moments(before)
+    newest.add(batch, 1.0, labels)
+    share, mean, variance = newest.normalised()
+    share_before, mean_before, variance_before = older.normalised()
     moved = share * mean**2 - share_before * mean_before**2
     spread = share * (variance - variance_before)
     grown = (share - share_before) * variance_before
@@ -83,45 +85,46 @@ def _ratio(one: float, other: float) -> float:
     return float(one / other) if other > 0 else float(np.finfo(np.float32).max)
 
 
-def _moments(window: Window, centroids: Centroids) -> tuple[Table, Table, Table] | None:
-    """Return decayed mass, sums and squares about the centroids of all batches but the newest."""
+def _moments(window: Window, centroids: Centroids) -> _Moments | None:
+    """Return those of all batches but the newest."""
     labels = window.labels
     if not labels or len(labels) < len(window) - 1:
         return None
-    n_clusters, n_features = centroids.shape
-    mass = np.zeros((n_clusters, 1))
-    sums, squares = np.zeros((2, n_clusters, n_features))
-    for decay, batch, known in zip(window.decay, window.batches, labels, strict=False):
-        found = _moments_of(batch.points, batch.weights, known, centroids)
-        mass += decay * found[0]
-        sums += decay * found[1]
-        squares += decay * found[2]
+    found = _Moments(centroids)
+    for decay, batch, known in zip(window.decay.tolist(), window.batches, labels, strict=False):
+        found.add(batch, decay, known)
     # What summaries hide is known in total only: it is shared out like what they show.
     if window.within > 0:
-        total = squares.sum()
-        even = np.broadcast_to(mass / mass.sum() / n_features, squares.shape)
-        squares = squares + window.within * (squares / total if total > 0 else even)
-    return mass, sums, squares
+        total = found.squares.sum()
+        even = found.mass[:, np.newaxis] / found.mass.sum() / centroids.shape[1]
+        found.squares += window.within * (found.squares / total if total > 0 else even)
+    return found
 
 
-def _moments_of(
-    points: Points, weights: Weights | None, labels: NDArray[np.int32], centroids: Centroids
-) -> tuple[Table, Table, Table]:
-    n_clusters, n_features = centroids.shape
-    gaps = points - centroids[labels]
-    mass = np.bincount(labels, weights, n_clusters).astype(np.float64)[:, np.newaxis]
-    sums, squares = np.empty((2, n_clusters, n_features))
-    for column in range(n_features):
-        gap = gaps[:, column]
-        weighted = gap if weights is None else gap * weights
-        sums[:, column] = np.bincount(labels, weighted, n_clusters)
-        squares[:, column] = np.bincount(labels, weighted * gap, n_clusters)
-    return mass, sums, squares
+class _Moments:
+    """Decayed mass, and sums and squares of the gaps to the centroids, by cluster and column."""
 
+    def __init__(self, centroids: Centroids) -> None:
+        self._centroids = centroids
+        self.mass = np.zeros(len(centroids))
+        self.sums, self.squares = np.zeros((2, *centroids.shape))
 
-def _normalised(moments: tuple[Table, Table, Table]) -> tuple[Table, Table, Table]:
-    """Return share, mean and variance in each cluster along each column."""
-    mass, sums, squares = moments
-    positive = np.where(mass > 0, mass, 1.0)
-    mean = sums / positive
-    return mass / mass.sum(), mean, np.maximum(squares / positive - mean**2, 0.0)
+    def add(self, batch: Remembered, decay: float, labels: Labels) -> None:
+        _kernel.add_moments(
+            batch.points,
+            batch.weights,
+            decay,
+            labels,
+            self._centroids,
+            self.mass,
+            self.sums,
+            self.squares,
+        )
+
+    def normalised(self) -> tuple[Table, Table, Table]:
+        """Return share, mean and variance in each cluster along each column."""
+        mass = self.mass[:, np.newaxis]
+        positive = np.where(mass > 0, mass, 1.0)
+        mean = self.sums / positive
+        variance = np.maximum(self.squares / positive - mean**2, 0.0)
+        return mass / self.mass.sum(), mean, variance

@@ -68,7 +68,12 @@ def settle_ids(
     is_recent = index - lineage.since <= 2 * window.n_batches
     homes = np.where(is_recent[:, np.newaxis], lineage.home, before)
     variance = np.where(is_recent, lineage.home_variance, lineage.variance)
-    sources = _sources(flow, suspects, fit.centroids, homes, variance)
+    gets = newest.sum(axis=1)
+    shares = np.where(is_recent, lineage.home_share, gets)
+    older = flow.sum(axis=1) - gets * window.batches[-1].mass
+    used_to_get = np.maximum(older / max(float(older.sum()), 1e-300), shares)
+    is_lacking = gets <= LACKING * used_to_get
+    sources = _sources(flow, suspects, is_lacking, fit, homes, variance, used_to_get)
     changed = [row for row in suspects.tolist() if sources[row] != row]
     if not changed:
         return Settled(lineage, ())
@@ -87,8 +92,10 @@ def settle_ids(
             home_share[row] = lineage.home_share[source]
     begun = [row for row in changed if sources[row] == NOBODY]
     lost = sorted(set(changed) - set(sources[changed].tolist()))
-    shares = np.where(is_recent, lineage.home_share, newest.sum(axis=1))
-    ends = [_end(row, flow, newest, sources, lineage.ids, ids, fit, homes, shares) for row in lost]
+    ends = [
+        _end(row, flow, bool(is_lacking[row]), sources, lineage.ids, ids, fit, homes, shares)
+        for row in lost
+    ]
     starts = [
         _start(row, flow, newest, sources, ids, fit.centroids, homes, variance) for row in begun
     ]
@@ -130,22 +137,24 @@ def _flows(
 def _sources(
     flow: Table,
     suspects: NDArray[np.intp],
-    centroids: Centroids,
+    is_lacking: NDArray[np.bool_],
+    fit: WindowFit,
     homes: Centroids,
     variance: Vector,
+    shares: Vector,
 ) -> NDArray[np.intp]:
     """Return for each row the row whose id it has from now on; -1 for a new cluster.
 
     The largest flows are served first, of those that make two clusters the same; a flow that leads
-    away from where the cluster was counts less.
+    away from where the cluster was counts less. The last points of a cluster that gets none any more
+    do not make it stay where most came from another that goes on, unless the two have become one.
     """
     sources = np.arange(len(flow))
     sources[suspects] = NOBODY
     among = flow[np.ix_(suspects, suspects)]
-    same = (among >= SAME * flow[suspects].sum(axis=1)[:, np.newaxis]) | (
-        among >= SAME * flow[:, suspects].sum(axis=0)
-    )
-    gaps = ((homes[suspects, np.newaxis] - centroids[suspects]) ** 2).sum(axis=2)
+    into = flow[:, suspects].sum(axis=0)
+    same = (among >= SAME * flow[suspects].sum(axis=1)[:, np.newaxis]) | (among >= SAME * into)
+    gaps = ((homes[suspects, np.newaxis] - fit.centroids[suspects]) ** 2).sum(axis=2)
     radii = np.where(variance[suspects] > 0, variance[suspects], 1e-300)[:, np.newaxis]
     rank = np.where(same, among / (1.0 + gaps / radii), 0.0)
     order = np.argsort(-rank, axis=None, kind="stable")
@@ -155,13 +164,41 @@ def _sources(
         if then in free and sources[suspects[now]] == NOBODY:
             free.discard(then)
             sources[suspects[now]] = suspects[then]
+    for now, row in enumerate(suspects.tolist()):
+        own = sources[row]
+        if own == NOBODY or not is_lacking[own] or flow[own, row] >= SAME * into[now]:
+            continue
+        others = np.where(np.arange(len(flow)) == own, 0.0, flow[:, row])
+        other = int(np.argmax(others))
+        both = _is_of_both(row, own, np.array([other]), fit, homes, shares)[0]
+        if other in sources and not both:
+            sources[row] = NOBODY
     return sources
+
+
+def _is_of_both(
+    rows: int | NDArray[np.intp],
+    one: int,
+    others: NDArray[np.intp],
+    fit: WindowFit,
+    homes: Centroids,
+    shares: Vector,
+) -> NDArray[np.bool_]:
+    """Whether the newest points of `rows` have the mean of `one` and each of `others` together."""
+    masses = np.maximum(fit.totals.masses[-1, rows], 1e-300)
+    means = fit.totals.sums[-1, rows] / masses[..., np.newaxis]
+    part = shares[others] / np.maximum(shares[others] + shares[one], 1e-300)
+    common = part[:, np.newaxis] * homes[others] + (1.0 - part[:, np.newaxis]) * homes[one]
+    off = ((means - common) ** 2).sum(axis=-1)
+    apart = ((homes[others] - homes[one]) ** 2).sum(axis=-1)
+    near: NDArray[np.bool_] = off <= NEAR**2 * apart
+    return near
 
 
 def _end(
     row: int,
     flow: Table,
-    newest: Table,
+    is_lacking: bool,
     sources: NDArray[np.intp],
     ids_before: NDArray[np.int64],
     ids: NDArray[np.int64],
@@ -173,8 +210,7 @@ def _end(
     cluster = int(ids_before[row])
     went = flow[row] * (sources != NOBODY)  # to clusters that were there before
     heir = int(np.argmax(went))
-    used_to_get = max((flow[row].sum() - newest[row].sum()) / flow.sum(), shares[row])
-    if went[heir] <= 0 or newest[row].sum() <= LACKING * used_to_get:
+    if went[heir] <= 0 or is_lacking:
         heir = _taker(row, sources, fit, homes, shares)
     return Event("died", cluster) if heir == NOBODY else Event("absorbed", cluster, int(ids[heir]))
 
@@ -186,18 +222,14 @@ def _taker(
 
     When two clusters become one, the one that is left has the share of both, and the mean of both.
     """
-    masses, sums = fit.totals.masses[-1], fit.totals.sums[-1]
+    masses = fit.totals.masses[-1]
     lost, gained = shares[row], masses / masses.sum() - shares[sources]
     rows = np.flatnonzero((sources != NOBODY) & (gained >= GAINED * lost) & (masses > 0))
-    if lost <= 0 or not len(rows):
-        return NOBODY
-    theirs, places = shares[sources[rows]], homes[sources[rows]]
-    part = (theirs / (theirs + lost))[:, np.newaxis]
-    common = part * places + (1.0 - part) * homes[row]
-    off = ((sums[rows] / masses[rows, np.newaxis] - common) ** 2).sum(axis=1)
-    apart = ((places - homes[row]) ** 2).sum(axis=1)
-    best = int(np.argmin(off / np.maximum(apart, 1e-300)))
-    return int(rows[best]) if off[best] <= NEAR**2 * apart[best] else NOBODY
+    if lost > 0 and len(rows):
+        rows = rows[_is_of_both(rows, row, sources[rows], fit, homes, shares)]
+        if len(rows):
+            return int(rows[np.argmax(gained[rows])])
+    return NOBODY
 
 
 def _start(

@@ -6,7 +6,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,15 +129,10 @@ class Story:
         self.n_distances_plain += step.n_distances_plain
         self.n_waiting += step.waiting
         before, self.last = self.last, step
-        if step.centroids is None or step.masses is None:
+        if step.centroids is None or step.masses is None or step.mass <= 0:
             return
         step = self._with_ids(step, number)
-        if before is not None and before.centroids is not None:
-            if before.centroids.shape != step.centroids.shape:  # type: ignore[union-attr]
-                raise InputError(
-                    f"line {number} has centroids of shape {step.centroids.shape}, the line before "  # type: ignore[union-attr]
-                    f"{before.centroids.shape}: the file holds more than one run."
-                )
+        _check_shape(before, step, number)
         self.last = step
         self._live(step)
         words = tuple(step.words(self.columns, self.scale))
@@ -153,7 +148,7 @@ class Story:
                 _number(step.drift_epsilon),
                 _number(step.drift_se),
                 tuple(step.ids.tolist()),
-                step.masses / step.mass if step.mass > 0 else step.masses,  # type: ignore[operator]
+                step.masses / step.mass,
                 self._places(step),
                 step.events,
                 words,
@@ -179,8 +174,6 @@ class Story:
             )
 
     def _with_ids(self, step: Step, number: int) -> Step:
-        from dataclasses import replace
-
         if self._has_ids is None:
             self._has_ids = step.ids is not None
             if not self._has_ids:
@@ -190,9 +183,9 @@ class Story:
                 )
         if self._has_ids != (step.ids is not None):
             raise InputError(
-                f"line {number} has {'ids' if step.ids is not None else 'no ids'}, the lines before "
-                "it do not agree: two versions of kmeander wrote to one file. Run the stream again "
-                "with another --steps."
+                f"line {number} has {'ids' if step.ids is not None else 'no ids'}, unlike the lines "
+                "before it: two versions of kmeander wrote to one file. Run the stream again with "
+                "another --steps."
             )
         assert step.centroids is not None
         return step if self._has_ids else replace(step, ids=np.arange(len(step.centroids)))
@@ -246,9 +239,18 @@ class Story:
         return origin, components
 
 
-def read_story(
-    path: str | os.PathLike[str], features: Sequence[str] | None = None
-) -> Story:
+def _check_shape(before: Step | None, step: Step, number: int) -> None:
+    if before is None or before.centroids is None or step.centroids is None:
+        return
+    if before.centroids.shape != step.centroids.shape:
+        raise InputError(
+            f"line {number} has {step.centroids.shape[0]} clusters of {step.centroids.shape[1]} "
+            f"columns, the line before {before.centroids.shape[0]} of {before.centroids.shape[1]}: "
+            "the file holds more than one run."
+        )
+
+
+def read_story(path: str | os.PathLike[str], features: Sequence[str] | None = None) -> Story:
     """Return what the steps file at `path` tells.
 
     A last line that is cut off is left out, with a note: the run may still be writing it.

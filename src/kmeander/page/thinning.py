@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def thinned(moments: Sequence[Moment], most: int) -> list[Moment]:
     errors = np.where(np.isnan(errors), -np.inf, errors)
     edges = np.linspace(1, n - 1, max(most - 2, 1) + 1).astype(int)
     chosen = [0]
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in pairwise(edges.tolist()):
         if end > begin:
-            chosen.append(int(begin + np.argmax(errors[begin:end])))
+            chosen.append(begin + int(np.argmax(errors[begin:end])))
     return [moments[place] for place in (*chosen, n - 1)]
