@@ -54,7 +54,7 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@echo "Setting up .venv and building the kernel (about a minute the first time) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,experiments]"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments]"
 	@touch $@
 
 # The peers, which only benchmarks need.

@@ -14,9 +14,11 @@ except ModuleNotFoundError as error:
 
 from kmeander.commands.experiment import experiment
 from kmeander.commands.predict import predict
+from kmeander.commands.report import report
 from kmeander.commands.rho import rho
 from kmeander.commands.run import run
 from kmeander.commands.simulate import simulate
+from kmeander.commands.watch import watch
 
 app = typer.Typer(
     name="kmeander",
@@ -44,7 +46,7 @@ def group(
     """K-means for data streams that change: forgets the past, keeps cluster ids."""
 
 
-for verb in (run, predict, rho, simulate, experiment):
+for verb in (run, predict, report, watch, rho, simulate, experiment):
     app.command()(verb)
 
 

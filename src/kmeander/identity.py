@@ -146,8 +146,9 @@ def _sources(
     """Return for each row the row whose id it has from now on; -1 for a new cluster.
 
     The largest flows are served first, of those that make two clusters the same; a flow that leads
-    away from where the cluster was counts less. The last points of a cluster that gets none any more
-    do not make it stay where most came from another that goes on, unless the two have become one.
+    away from where the cluster was counts less. The last points of a cluster that gets none any
+    more do not make it stay where most came from another that goes on, unless the two have become
+    one.
     """
     sources = np.arange(len(flow))
     sources[suspects] = NOBODY

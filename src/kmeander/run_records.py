@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from kmeander.records import Step
 
@@ -30,6 +31,10 @@ class RunSummary:
         Whether the run was asked to stop before the stream ended.
     last : Step or None
         The newest.
+    events : dict
+        How many events of each kind there were.
+    words : callable
+        Says what happened at a Step, with the names of the columns.
     """
 
     n_batches: int = 0
@@ -44,6 +49,8 @@ class RunSummary:
     resumed_at: int | None = None
     stopped: bool = False
     last: Step | None = None
+    events: dict[str, int] = field(default_factory=dict)
+    words: Callable[[Step], list[str]] = Step.words
 
     def add(self, step: Step) -> None:
         """Count one more Step."""
@@ -54,6 +61,8 @@ class RunSummary:
         self.n_unconverged += not (step.waiting or step.converged)
         self.seconds += step.seconds or 0.0
         self.last = step
+        for event in step.events:
+            self.events[event.kind] = self.events.get(event.kind, 0) + 1
 
 
 @dataclass(frozen=True)

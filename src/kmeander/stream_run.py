@@ -87,6 +87,7 @@ class Runner:
             self.summary.stopped = True
             return self.summary
         self._sinks = self._make_sinks()
+        self.summary.words = self._words
         if state is not None:
             self._resume(state)
         for name, sink in self._sinks.items():

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from kmeander.commands.words import compact, say
 
 if TYPE_CHECKING:
+    from kmeander.records import Step
     from kmeander.run_records import Progress
 
 BARS = "▁▂▃▄▅▆▇█"
 SECONDS_PER_LINE = 10.0
+WORDS_PER_LINE = 4
 
 
 def sparkline(values: list[float]) -> str:
@@ -33,6 +35,45 @@ def sparkline(values: list[float]) -> str:
     low, high = min(values), max(values)
     width = (high - low) or 1.0
     return "".join(BARS[round((value - low) / width * (len(BARS) - 1))] for value in values)
+
+
+class News:
+    """Turns the events of each batch into one line, told once."""
+
+    def __init__(self) -> None:
+        self._told = -1
+
+    def line(self, progress: Progress) -> str | None:
+        """Return what happened at the newest batch, if anything did and was not told yet."""
+        step = progress.summary.last
+        if step is None or step.index == self._told or not step.events:
+            return None
+        self._told = step.index
+        return news_line(step.index, progress.summary.words(step))
+
+
+def news_line(index: int, words: list[str]) -> str:
+    """Return one line for the events of a batch.
+
+    Examples
+    --------
+    >>> news_line(7, ["cluster 3 died"])
+    'batch 7: cluster 3 died'
+    >>> news_line(7, ["a", "b", "c", "d", "e", "f"])
+    'batch 7: a; b; c; d; and 2 more'
+    """
+    shown = words[:WORDS_PER_LINE]
+    if len(words) > len(shown):
+        shown.append(f"and {len(words) - len(shown)} more")
+    return f"batch {index}: {'; '.join(shown)}"
+
+
+def style_of(step: Step) -> str:
+    """Return how loudly to tell the events of a batch."""
+    kinds = {event.kind for event in step.events}
+    if "drift" in kinds:
+        return "bold red"
+    return "yellow" if kinds & {"born", "split", "died", "absorbed"} else "cyan"
 
 
 class Pace:
@@ -81,11 +122,14 @@ def show_progress(stack: ExitStack, *, quiet: bool) -> Callable[[Progress], None
 
 
 def _lines() -> Callable[[Progress], None]:
-    pace = Pace()
+    pace, news = Pace(), News()
     due = time.monotonic() + SECONDS_PER_LINE
 
     def show(progress: Progress) -> None:
         nonlocal due
+        line = news.line(progress)
+        if line is not None:
+            say(line)
         parts = pace.parts(progress)
         if time.monotonic() >= due:
             due = time.monotonic() + SECONDS_PER_LINE
@@ -101,7 +145,7 @@ def _live(stack: ExitStack) -> Callable[[Progress], None]:
     from rich.live import Live
     from rich.text import Text
 
-    pace = Pace()
+    pace, news = Pace(), News()
     console = Console(stderr=True)
     live = Live(
         Text("waiting for rows", style="dim"),
@@ -113,6 +157,9 @@ def _live(stack: ExitStack) -> Callable[[Progress], None]:
     stack.enter_context(live)
 
     def show(progress: Progress) -> None:
+        line, last = news.line(progress), progress.summary.last
+        if line is not None and last is not None:
+            console.print(Text(line, style_of(last)))  # stays, above the line that changes
         parts = pace.parts(progress)
         text = Text(no_wrap=True, overflow="ellipsis")
         if "read" in parts:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +14,7 @@ import typer
 
 from kmeander.commands.progress import show_progress
 from kmeander.commands.signals import stop_on_signals
+from kmeander.commands.watch import watched
 from kmeander.commands.words import count, names, pairs, say
 
 if TYPE_CHECKING:
@@ -277,6 +280,14 @@ def run(
             rich_help_panel=SOURCE,
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Show the run live at http://127.0.0.1:5006/, as kmeander watch does.",
+            rich_help_panel=OUTPUTS,
+        ),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Say nothing but errors.", rich_help_panel=OUTPUTS)
     ] = False,
@@ -296,6 +307,9 @@ def run(
     if steps is None and sys.stdout is not None and not sys.stdout.isatty():
         steps = None if assignments == "-" else "-"
     with ExitStack() as stack:
+        if watch:
+            steps = stack.enter_context(_steps_to_watch(steps))
+            stack.enter_context(watched(steps, quiet=quiet))
         stop = stack.enter_context(stop_on_signals(quiet=quiet))
         summary = run_stream(
             source,
@@ -340,6 +354,18 @@ def run(
         _tell(summary, "standard input" if source == "-" else source, resumable=bool(checkpoint))
 
 
+@contextmanager
+def _steps_to_watch(steps: str | None) -> Iterator[str]:
+    """Yield the file of the steps, one that is thrown away afterwards if none was asked for."""
+    if steps == "-":
+        raise typer.BadParameter("--watch needs --steps FILE where standard output is a pipe")
+    if steps is not None:
+        yield steps
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield str(Path(folder) / "steps.jsonl")
+
+
 def _tell(summary: RunSummary, name: str, *, resumable: bool) -> None:
     """Say on stderr what the run did."""
     if summary.resumed_at is not None and not (summary.n_batches or summary.n_bad):
@@ -382,6 +408,9 @@ def _tell_clusters(summary: RunSummary, last: Step) -> None:
     )
     shares = " ".join(f"{mass / last.mass:.1%}" for mass in last.masses)
     say(f"Shares of the clusters now: {shares}")
+    if summary.events:
+        told = ", ".join(f"{number:,} {kind}" for kind, number in summary.events.items())
+        say(f"Events: {told}.")
     if summary.n_reseeded:
         say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:

@@ -60,3 +60,13 @@ def pairs(given: list[str] | None) -> dict[str, str]:
             raise typer.BadParameter(f"--kafka-option must be KEY=VALUE, got {text!r}")
         settings[key] = value
     return settings
+
+
+def need_bokeh(who: str) -> None:
+    """Say how to get bokeh where it is missing."""
+    from importlib.util import find_spec
+
+    from kmeander.exceptions import InputError
+
+    if find_spec("bokeh") is None:
+        raise InputError(f"{who} needs bokeh: pip install 'kmeander[page]'")

@@ -138,6 +138,7 @@ class Story:
         words = tuple(step.words(self.columns, self.scale))
         self._tell(step)
         assert step.ids is not None
+        assert step.masses is not None
         self.moments.append(
             Moment(
                 step.index,
@@ -183,7 +184,7 @@ class Story:
                 )
         if self._has_ids != (step.ids is not None):
             raise InputError(
-                f"line {number} has {'ids' if step.ids is not None else 'no ids'}, unlike the lines "
+                f"line {number} has {'no ' if step.ids is None else ''}ids, unlike the lines "
                 "before it: two versions of kmeander wrote to one file. Run the stream again with "
                 "another --steps."
             )

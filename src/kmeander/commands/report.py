@@ -1,0 +1,124 @@
+"""``kmeander report``: what happened in a run, as a page, as Markdown or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kmeander.commands.words import names, need_bokeh, say
+
+if TYPE_CHECKING:
+    from kmeander.page.story import Story
+
+
+class ReportFormat(StrEnum):
+    """How the report is written."""
+
+    html = "html"
+    json = "json"
+    md = "md"
+
+
+class Kind(Enum):
+    """Kinds of events."""
+
+    drift = "drift"
+    born = "born"
+    split = "split"
+    died = "died"
+    absorbed = "absorbed"
+    moved = "moved"
+    grew = "grew"
+    shrank = "shrank"
+
+
+def report(
+    steps: Annotated[Path, typer.Argument(help="What kmeander run --steps wrote.")],
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Default report.html; - is standard output."),
+    ] = None,
+    format_: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", help="By default the ending tells."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Draw centroids by these two columns, not by the first window's PCA.",
+        ),
+    ] = None,
+    bad_rows: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What run --bad-rows wrote, to count them."),
+    ] = None,
+    fail_on: Annotated[
+        list[Kind] | None,
+        typer.Option(help="Exit with 1 if there was such an event; may be given again."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+) -> None:
+    """Show what happened in a run: one file that opens anywhere, without a network.
+
+    Example: kmeander report steps.jsonl --out report.html --fail-on drift
+    """
+    from kmeander.page.story import read_story
+
+    chosen = names(features)
+    if chosen is not None and len(chosen) != 2:
+        raise typer.BadParameter(f"--features needs two columns, got {len(chosen)}")
+    wanted = _format(format_, out)
+    if wanted is ReportFormat.html:
+        need_bokeh("kmeander report")
+    story = read_story(steps, chosen)
+    extra = {} if bad_rows is None else {"bad rows": f"{_n_lines(bad_rows):,}"}
+    target = out or f"report.{wanted.value}"
+    _write(_made(story, wanted, extra), target)
+    if not quiet:
+        for note in story.notes:
+            say(note)
+        told = ", ".join(f"{number:,} {kind}" for kind, number in story.counts.items())
+        say(f"{target}: {story.n_batches:,} batches; events: {told or 'none'}.")
+    found = [kind.value for kind in fail_on or [] if story.counts.get(kind.value)]
+    if found:
+        if not quiet:
+            say(f"Failing, as asked: {', '.join(f'{story.counts[k]:,} {k}' for k in found)}.")
+        raise typer.Exit(1)
+
+
+def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:
+    if given is not None:
+        return given
+    ending = "" if out is None else Path(out).suffix.lower()
+    known = {".json": ReportFormat.json, ".md": ReportFormat.md}
+    return known.get(ending, ReportFormat.html)
+
+
+def _made(story: Story, wanted: ReportFormat, extra: dict[str, str]) -> str:
+    from kmeander.page.summary import as_markdown, as_plain
+
+    if wanted is ReportFormat.md:
+        return as_markdown(story)
+    if wanted is ReportFormat.json:
+        return json.dumps({**as_plain(story), **extra}, indent=1, ensure_ascii=False) + "\n"
+    from kmeander.page.report import as_page
+
+    return as_page(story, extra)
+
+
+def _write(text: str, target: str) -> None:
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        Path(target).write_text(text, encoding="utf-8")
+
+
+def _n_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)

@@ -1,0 +1,74 @@
+"""``kmeander watch``: the page of a run, while it is going on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kmeander.commands.words import need_bokeh, say
+
+if TYPE_CHECKING:
+    from bokeh.server.server import Server
+
+PORT = 5006
+
+
+def watch(
+    steps: Annotated[Path, typer.Argument(help="The file that kmeander run --steps writes.")],
+    port: Annotated[int, typer.Option(help="On 127.0.0.1.", min=1, max=65535)] = PORT,
+    browser: Annotated[
+        bool, typer.Option("--browser", help="Open the page in a browser, too.")
+    ] = False,
+) -> None:
+    """Show a run live in the browser; open it, close it, the run does not notice.
+
+    Only this machine can see the page (127.0.0.1). From elsewhere, dig a tunnel:
+    ssh -L 5006:127.0.0.1:5006 HOST, and open http://127.0.0.1:5006/ there.
+
+    Example: kmeander watch steps.jsonl
+    """
+    need_bokeh("kmeander watch")
+    from kmeander.page.live import serve
+
+    def ready(address: str, server: Server) -> None:
+        say(f"{steps} at {address} (Ctrl-C ends).")
+        signal.signal(
+            signal.SIGTERM, lambda *_: server.io_loop.add_callback_from_signal(server.io_loop.stop)
+        )
+        if browser:
+            webbrowser.open(address)
+
+    try:
+        serve(steps, port, ready)
+    except KeyboardInterrupt:
+        say("Closed.")
+
+
+@contextmanager
+def watched(steps: str, *, quiet: bool) -> Iterator[None]:
+    """Show the page in a process of its own, so that nothing there can disturb the run."""
+    need_bokeh("kmeander run --watch")
+    command = [sys.executable, "-m", "kmeander", "watch", steps, "--port", str(PORT)]
+    page = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if quiet else None,
+        start_new_session=True,  # Ctrl-C ends the run, which then closes the page
+    )
+    try:
+        yield
+        if sys.stderr.isatty() and sys.stdin.isatty() and page.poll() is None and not quiet:
+            say("The run has ended; the page stays open until Enter is pressed.")
+            sys.stdin.readline()
+    finally:
+        page.terminate()
+        page.wait()

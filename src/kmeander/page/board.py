@@ -1,0 +1,380 @@
+"""The plots of a run, for a report and for the live page alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bokeh.layouts import column, row
+from bokeh.models import (
+    CDSView,
+    ColumnDataSource,
+    CustomJS,
+    CustomJSFilter,
+    DataTable,
+    Div,
+    GroupFilter,
+    HoverTool,
+    InlineStyleSheet,
+    MultiChoice,
+    NumberFormatter,
+    PlainText,
+    Range1d,
+    Slider,
+    TableColumn,
+)
+from bokeh.plotting import figure
+
+from kmeander.events import KINDS
+from kmeander.page import series
+from kmeander.page.story import Moment, Story
+from kmeander.page.summary import as_html
+from kmeander.page.thinning import thinned
+
+PAGE = """
+<style>
+  html, body { background: #ffffff; color: #1c2127; margin: 0; }
+  body { padding: .6rem; font-family: system-ui, sans-serif; }
+  @media (prefers-color-scheme: dark) { html, body { background: #15191e; color: #e6e9ec; } }
+</style>
+"""
+
+WIDGETS = """
+:host { font-size: 14px; }
+.slick-header-columns, .slick-header-column { background: #eef1f4 !important; color: #1c2127; }
+.slick-cell { background: #ffffff; color: #1c2127; }
+.slick-row.odd .slick-cell { background: #f6f8fa; }
+.slick-cell.selected { background: #cfe3f5 !important; }
+label, .bk-slider-title, .bk-input-group { color: #1c2127; }
+@media (prefers-color-scheme: dark) {
+  .slick-header-columns, .slick-header-column { background: #2a3138 !important; color: #e6e9ec; }
+  .slick-cell { background: #15191e; color: #e6e9ec; border-color: #2a3138; }
+  .slick-row.odd .slick-cell { background: #1b2027; }
+  .slick-cell.selected { background: #274b6b !important; }
+  label, .bk-slider-title, .bk-input-group { color: #e6e9ec; }
+  .bk-input, .choices__inner, .choices__list--dropdown { background: #1b2027 !important;
+    color: #e6e9ec !important; border-color: #4a5560 !important; }
+  .choices__item { color: #e6e9ec; }
+  .bk-btn { background: #2a3138 !important; color: #e6e9ec !important; }
+}
+"""
+
+THEME = """
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+function paint() {
+  const ink = dark.matches ? "#e6e9ec" : "#1c2127";
+  const lines = dark.matches ? "#39424c" : "#d9dee3";
+  const ground = dark.matches ? "#15191e" : "#ffffff";
+  for (const plot of plots) {
+    plot.background_fill_color = ground; plot.border_fill_color = ground;
+    plot.outline_line_color = lines;
+    if (plot.title) plot.title.text_color = ink;
+    for (const side of [plot.below, plot.left]) for (const axis of side) {
+      axis.axis_line_color = lines; axis.major_tick_line_color = lines;
+      axis.minor_tick_line_color = null;
+      axis.major_label_text_color = ink; axis.axis_label_text_color = ink;
+    }
+    for (const grid of plot.center) {
+      if ("grid_line_color" in grid) grid.grid_line_color = lines;
+      if ("label_text_color" in grid) {
+        grid.label_text_color = ink; grid.background_fill_color = ground;
+        grid.border_line_color = lines;
+      }
+    }
+  }
+}
+paint();
+dark.addEventListener("change", paint);
+"""
+
+SHOW_FRAME = """
+const at = frame.value, all = frames.data, names = Object.keys(all), shown = {};
+for (const name of names) shown[name] = [];
+for (let i = 0; i < all.frame.length; i++)
+  if (all.frame[i] === at) for (const name of names) shown[name].push(all[name][i]);
+now.data = shown;
+frame.title = shown.batch.length ? "Clusters at batch " + shown.batch[0] : "Clusters";
+"""
+
+ZOOM = """
+const chosen = events.selected.indices.map(i => events.data.batch[i]);
+if (chosen.length) {
+  const low = Math.min(...chosen), high = Math.max(...chosen);
+  const room = Math.max(10, high - low);
+  time.start = low - room; time.end = high + room;
+} else { time.start = time.reset_start; time.end = time.reset_end; }
+"""
+
+KIND_CHOSEN = """
+const chosen = kinds.value, found = [];
+for (let i = 0; i < source.get_length(); i++)
+  if (!chosen.length || chosen.includes(source.data.kind[i])) found.push(i);
+return found;
+"""
+
+TOOLS = "pan,xwheel_zoom,box_zoom,reset,save"
+
+
+class Board:
+    """Sources of data, and the plots that show them.
+
+    Parameters
+    ----------
+    story : Story
+    extra : dict, optional
+        More numbers for the head of the page.
+    """
+
+    def __init__(self, story: Story, extra: dict[str, str] | None = None) -> None:
+        self._extra = extra
+        self.style = InlineStyleSheet(css=WIDGETS)
+        self.errors, self.epsilons = ColumnDataSource(), ColumnDataSource()
+        self.areas, self.lives = ColumnDataSource(), ColumnDataSource()
+        self.events, self.frames = ColumnDataSource(), ColumnDataSource()
+        self.now, self.trails = ColumnDataSource(), ColumnDataSource()
+        self.time = Range1d(0, 1)
+        self.rows = Range1d(-1, 1)
+        whole = InlineStyleSheet(css=".bk-clearfix { display: block; width: 100%; }")
+        self.head = Div(sizing_mode="stretch_width", disable_math=True, stylesheets=[whole])
+        self.frame = Slider(
+            start=0, end=1, value=0, title="Clusters", show_value=False,
+            sizing_mode="stretch_width", stylesheets=[self.style],
+        )  # fmt: skip
+        self.kinds = MultiChoice(
+            options=list(KINDS), title="Show only these events, in the table and in the plots",
+            sizing_mode="stretch_width", stylesheets=[self.style],
+        )  # fmt: skip
+        self.update(story)
+        self.frame.js_on_change(
+            "value", CustomJS(args=self._of("frame", "frames", "now"), code=SHOW_FRAME)
+        )
+        self.events.selected.js_on_change(
+            "indices", CustomJS(args=self._of("events", "time"), code=ZOOM)
+        )
+        self.kinds.js_on_change(
+            "value", CustomJS(args=self._of("events"), code="events.change.emit()")
+        )
+        self.view = CDSView(filter=CustomJSFilter(args=self._of("kinds"), code=KIND_CHOSEN))
+        self.plots = [
+            self._errors_plot(),
+            self._epsilon_plot(),
+            self._areas_plot(),
+            self._lives_plot(),
+            self._map_plot(story.axes),
+        ]
+        self.theme = CustomJS(args={"plots": self.plots}, code=THEME)
+
+    def _of(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
+
+    def update(self, story: Story) -> None:
+        """Show what the story tells now."""
+        moments: list[Moment] = thinned(story.moments, series.MOST_BATCHES)
+        first = moments[0].index if moments else 0
+        self.head.text = as_html(story, self._extra, n_drawn=len(moments))
+        self.errors.data = series.errors(moments)
+        self.epsilons.data = series.epsilons(moments)
+        self.areas.data = series.areas(moments)
+        lives = series.lives(story, first)
+        self.lives.data = lives
+        chosen = self.events.selected.indices
+        self.events.data = series.events(story, lives, first)
+        if not chosen:
+            last = moments[-1].index if moments else 1
+            self.time.update(start=first - 0.5, end=last + 0.5)
+            self.time.update(reset_start=first - 0.5, reset_end=last + 0.5)
+        self.rows.update(start=len(lives["row"]), end=-1)
+        frames = series.frames(list(story.moments))
+        at_end = self.frame.value == self.frame.end or not self.frames.data
+        self.frames.data = frames
+        last_frame = frames["frame"][-1] if frames["frame"] else 0
+        self.frame.end = max(last_frame, 1)
+        if at_end or self.frame.value > last_frame:
+            self.frame.value = last_frame
+        self.now.data = series.at_frame(frames, int(self.frame.value))
+        if self.now.data["batch"]:
+            self.frame.title = f"Clusters at batch {self.now.data['batch'][0]}"
+        self.trails.data = series.trails(frames)
+
+    def _plot(self, title: str, label: str, **settings: Any) -> Any:
+        plot = figure(
+            title=title, height=290, min_width=300, sizing_mode="stretch_width", tools=TOOLS,
+            x_range=self.time, output_backend="canvas", **settings,
+        )  # fmt: skip
+        plot.toolbar.logo = None
+        plot.toolbar.autohide = True
+        plot.xaxis.axis_label = PlainText(text="batch")
+        plot.yaxis.axis_label = PlainText(text=label)
+        plot.xaxis.formatter.use_scientific = False
+        plot.axis.axis_label_text_font_style = "normal"
+        return plot
+
+    def _mark_drifts(self, plot: Any) -> None:
+        drifts = CDSView(filter=self.view.filter & GroupFilter(column_name="kind", group="drift"))
+        plot.vspan(
+            x="batch", source=self.events, view=drifts, line_color="color", line_dash="dashed",
+            line_alpha=0.8, legend_label="drift",
+        )  # fmt: skip
+
+    def _errors_plot(self) -> Any:
+        plot = self._plot("Errors", "mean squared distance")
+        lines = [
+            ("prequential", "before learning", "#d55e00", "solid"),
+            ("newest", "after learning", "#0072b2", "solid"),
+            ("surrogate", "surrogate, over the window", "#7f7f7f", "dotted"),
+        ]
+        for name, label, color, dash in lines:
+            line = plot.line(
+                "batch", name, source=self.errors, color=color, line_dash=dash, line_width=1.8,
+                legend_label=label,
+            )  # fmt: skip
+        self._mark_drifts(plot)
+        plot.add_tools(
+            HoverTool(
+                renderers=[line], mode="vline",
+                tooltips=[("batch", "@batch"), ("before learning", "@prequential{0.0000}"),
+                          ("after", "@newest{0.0000}"), ("surrogate", "@surrogate{0.0000}")],
+            )
+        )  # fmt: skip
+        _place_legend(plot)
+        return plot
+
+    def _epsilon_plot(self) -> Any:
+        plot = self._plot("Drift: estimate of epsilon, with its 95 % band", "epsilon, relative")
+        plot.varea("batch", "low", "high", source=self.epsilons, fill_alpha=0.25, color="#0072b2")
+        line = plot.line("batch", "epsilon", source=self.epsilons, color="#0072b2", line_width=1.8)
+        self._mark_drifts(plot)
+        plot.add_tools(
+            HoverTool(
+                renderers=[line], mode="vline",
+                tooltips=[("batch", "@batch"), ("epsilon", "@epsilon{0.000}"),
+                          ("band", "@low{0.000} to @high{0.000}")],
+            )
+        )  # fmt: skip
+        _place_legend(plot)
+        return plot
+
+    def _areas_plot(self) -> Any:
+        plot = self._plot("Shares of the clusters", "share of decayed weight", y_range=(0, 1))
+        patches = plot.patches(
+            "xs", "ys", source=self.areas, fill_color="color", line_color="color",
+            fill_alpha=0.85, line_width=0.5,
+        )  # fmt: skip
+        plot.yaxis.formatter = _percent()
+        plot.add_tools(
+            HoverTool(renderers=[patches], tooltips=[("cluster", "@cluster"), ("now", "@share")])
+        )
+        return plot
+
+    def _lives_plot(self) -> Any:
+        plot = self._plot("Lives of the clusters", "id", y_range=self.rows)
+        bars = plot.hbar(
+            "row", left="left", right="right", height=0.6, source=self.lives, color="color"
+        )
+        plot.scatter(
+            "batch", "row", source=self.events, view=self.view, color="color", size=8,
+            line_color="#1c2127", line_width=0.5, marker="diamond",
+        )  # fmt: skip
+        plot.yaxis.visible = len(self.lives.data["row"]) <= 30
+        names = dict(zip(self.lives.data["row"], self.lives.data["cluster"], strict=True))
+        plot.yaxis.ticker = list(names)
+        plot.yaxis.major_label_overrides = names
+        plot.ygrid.visible = False
+        plot.add_tools(
+            HoverTool(
+                renderers=[bars],
+                tooltips=[("cluster", "@cluster"), ("", "@came"), ("", "@went")],
+            )
+        )
+        self._life_axis = plot.yaxis[0]
+        return plot
+
+    def _map_plot(self, axes: tuple[str, str]) -> Any:
+        plot = figure(
+            title="Where the clusters are, the larger the heavier", height=340, min_width=300,
+            sizing_mode="stretch_width", tools=TOOLS.replace("xwheel", "wheel"),
+        )  # fmt: skip
+        plot.toolbar.logo = None
+        plot.toolbar.autohide = True
+        plot.x_range.range_padding = plot.y_range.range_padding = 0.2
+        plot.axis.axis_label_text_font_style = "normal"
+        plot.xaxis.axis_label = PlainText(text=axes[0])
+        plot.yaxis.axis_label = PlainText(text=axes[1])
+        plot.multi_line("xs", "ys", source=self.trails, color="color", alpha=0.35)
+        dots = plot.scatter(
+            "x", "y", source=self.now, size="size", marker="marker", color="color", alpha=0.85,
+            line_color="#1c2127", line_width=0.5,
+        )  # fmt: skip
+        if len(self.now.data["x"]) <= 30:
+            from bokeh.models import LabelSet
+
+            plot.add_layout(
+                LabelSet(
+                    x="x", y="y", text="cluster", source=self.now, text_font_size="11px",
+                    text_color="#808890", x_offset=8, y_offset=6,
+                )
+            )  # fmt: skip
+        plot.add_tools(
+            HoverTool(renderers=[dots], tooltips=[("cluster", "@cluster"), ("batch", "@batch")])
+        )
+        return plot
+
+    def refresh_axes(self) -> None:
+        """Name the life lines anew, after an update."""
+        names = dict(zip(self.lives.data["row"], self.lives.data["cluster"], strict=True))
+        if self._life_axis.major_label_overrides != names:
+            self._life_axis.visible = len(names) <= 30
+            self._life_axis.ticker = list(names)
+            self._life_axis.major_label_overrides = names
+
+    def _table(self) -> Any:
+        return DataTable(
+            source=self.events,
+            view=self.view,
+            columns=[
+                TableColumn(field="batch", title="batch", width=60,
+                            formatter=NumberFormatter(format="0,0")),
+                TableColumn(field="kind", title="event", width=70),
+                TableColumn(field="cluster", title="cluster", width=60),
+                TableColumn(field="words", title="what happened", width=700),
+            ],
+            index_position=None, reorderable=False, height=280, sizing_mode="stretch_width",
+            stylesheets=[self.style], autosize_mode="none",
+        )  # fmt: skip
+
+    def layout(self, *controls: Any) -> Any:
+        """Return the whole page."""
+        errors, epsilon, shares, lives, places = self.plots
+        wide = {"sizing_mode": "stretch_width", "min_width": 300}
+        wrap: dict[str, Any] = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap"}}
+        hint = Div(
+            text="Choose a row to look at its time in the plots; choose it again with Ctrl to go "
+            "back.", disable_math=True, stylesheets=[self.style],
+            styles={"color": "#808890"},
+        )  # fmt: skip
+        return column(
+            self.head,
+            *controls,
+            row(errors, epsilon, **wrap),
+            row(shares, lives, **wrap),
+            row(
+                column(places, self.frame, **wide),
+                column(self.kinds, self._table(), hint, **wide),
+                **wrap,
+            ),
+            sizing_mode="stretch_width",
+        )
+
+
+def _place_legend(plot: Any) -> None:
+    plot.legend.location = "top_left"
+    plot.legend.label_text_font_size = "11px"
+    plot.legend.background_fill_alpha = 0.7
+    plot.legend.padding = 4
+    plot.legend.spacing = 0
+    plot.legend.click_policy = "hide"
+
+
+def _percent() -> Any:
+    from bokeh.models import NumeralTickFormatter
+
+    return NumeralTickFormatter(format="0 %")

@@ -1,0 +1,107 @@
+"""A steps file that still grows, read as it does."""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections import deque
+from pathlib import Path
+
+from kmeander.exceptions import InputError
+from kmeander.page.story import Story
+
+# Seconds between two looks at the file.
+PAUSE = 0.1
+# Lines taken in before others may look.
+AT_ONCE = 200
+
+
+class Follower:
+    """Reads a steps file in a thread of its own, for as long as it is open.
+
+    Parameters
+    ----------
+    path : path-like
+        Need not be there yet. When it is cut back, as by a run that goes on from a checkpoint, it
+        is read from the start again.
+    keep : int
+        Batches kept; older ones are forgotten, so that the longest run costs no more.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], keep: int) -> None:
+        self._path, self._keep = Path(path), keep
+        self._lock = threading.Lock()
+        self._story = Story(keep=keep)
+        self._stop = threading.Event()
+        self._position = self._n_lines = 0
+        self._rest = b""
+        self.version = 0
+        self.problem: str | None = None
+        self._thread = threading.Thread(target=self._run, name="kmeander-follower", daemon=True)
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether there is anything to draw."""
+        with self._lock:
+            return bool(self._story.moments)
+
+    def newest(self, n_batches: int) -> Story:
+        """Return what is known of the newest batches; it does not change any more."""
+        with self._lock:
+            story = copy.copy(self._story)
+            story.moments = deque(list(self._story.moments)[-n_batches:])
+            story.events = deque(self._story.events)
+            story.lives = {number: copy.copy(life) for number, life in self._story.lives.items()}
+            story.counts = dict(self._story.counts)
+        return story
+
+    def _run(self) -> None:
+        while not self._stop.wait(PAUSE):
+            try:
+                self._read()
+            except InputError as error:
+                self.problem = f"{self._path} {error}"
+                return
+            except OSError as error:
+                self.problem = f"{self._path} cannot be read: {error.strerror}."
+
+    def _read(self) -> None:
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) < self._position:
+                with self._lock:
+                    self._story = Story(keep=self._keep)
+                self._position, self._n_lines, self._rest = 0, 0, b""
+            file.seek(self._position)
+            while chunk := file.read(1 << 20):
+                self._position += len(chunk)
+                *lines, self._rest = (self._rest + chunk).split(b"\n")
+                for begin in range(0, len(lines), AT_ONCE):
+                    self._take(lines[begin : begin + AT_ONCE])
+                    if self._stop.is_set():
+                        return
+
+    def _take(self, lines: list[bytes]) -> None:
+        with self._lock:
+            for line in lines:
+                self._n_lines += 1
+                self._story.add(line.decode("utf-8", "replace"), self._n_lines)
+                self._forget()
+            self.version += 1
+
+    def _forget(self) -> None:
+        """Let go of lives that ended before anything that is still kept."""
+        story = self._story
+        if len(story.lives) > 4 * self._keep and story.moments:
+            first = story.moments[0].index
+            story.lives = {n: life for n, life in story.lives.items() if life.end >= first}

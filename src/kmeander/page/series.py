@@ -1,0 +1,147 @@
+"""Columns for drawing, made of a story: nothing here knows how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kmeander.page.palette import EVENT_COLORS, OTHERS, color_of, marker_of
+from kmeander.page.story import Moment, Story
+from kmeander.page.thinning import thinned
+
+Columns = dict[str, Any]
+
+# How much is drawn at most.
+MOST_BATCHES = 1000
+MOST_FRAMES = 150
+MOST_AREAS = 120
+MOST_LIVES = 60
+MOST_EVENTS = 2000
+# A band of so many standard errors holds 95 %.
+BAND = 1.96
+
+
+def errors(moments: Sequence[Moment]) -> Columns:
+    """Return the three errors over time."""
+    return {
+        "batch": np.array([moment.index for moment in moments]),
+        "prequential": np.array([moment.prequential for moment in moments]),
+        "newest": np.array([moment.batch for moment in moments]),
+        "surrogate": np.array([moment.surrogate for moment in moments]),
+    }
+
+
+def epsilons(moments: Sequence[Moment]) -> Columns:
+    """Return the estimates of epsilon with their band."""
+    epsilon = np.array([moment.epsilon for moment in moments])
+    se = np.array([moment.epsilon_se for moment in moments])
+    return {
+        "batch": np.array([moment.index for moment in moments]),
+        "epsilon": epsilon,
+        "low": epsilon - BAND * se,
+        "high": epsilon + BAND * se,
+    }
+
+
+def areas(moments: Sequence[Moment]) -> Columns:
+    """Return one polygon per id, stacked; the smallest together where there are too many."""
+    batches = np.array([moment.index for moment in moments], dtype=float)
+    table: dict[int, Any] = {}
+    for place, moment in enumerate(moments):
+        for number, share in zip(moment.ids, moment.shares.tolist(), strict=True):
+            if number not in table:
+                table[number] = np.zeros(len(moments))
+            table[number][place] = share
+    kept = set(sorted(table, key=lambda n: (-table[n].sum(), n))[:MOST_AREAS])
+    layers = [(str(n), color_of(n), table[n]) for n in sorted(kept)]
+    if len(table) > len(kept):
+        rest = sum((table[n] for n in table if n not in kept), np.zeros(len(moments)))
+        layers.append((f"{len(table) - len(kept)} others", OTHERS, rest))
+    columns: Columns = {"xs": [], "ys": [], "cluster": [], "color": [], "share": []}
+    low = np.zeros(len(moments))
+    for name, color, share in layers:
+        high = low + share
+        there = np.flatnonzero(share > 0)
+        first, last = (there[0], there[-1] + 1) if len(there) else (0, 0)
+        part = slice(max(first - 1, 0), min(last + 1, len(moments)))
+        columns["xs"].append(np.concatenate([batches[part], batches[part][::-1]]))
+        columns["ys"].append(np.concatenate([low[part], high[part][::-1]]))
+        columns["cluster"].append(name)
+        columns["color"].append(color)
+        columns["share"].append(f"{share[-1]:.1%}")
+        low = high
+    return columns
+
+
+def lives(story: Story, first: int) -> Columns:
+    """Return a line for each id since batch `first`, the longest lived if there are too many."""
+    known = [life for life in story.lives.values() if life.end >= first]
+    known.sort(key=lambda life: (life.begin - life.end, life.cluster))
+    known = sorted(known[:MOST_LIVES], key=lambda life: life.cluster)
+    return {
+        "row": list(range(len(known))),
+        "left": [max(life.begin, first) - 0.5 for life in known],
+        "right": [life.end + 0.5 for life in known],
+        "cluster": [str(life.cluster) for life in known],
+        "color": [color_of(life.cluster) for life in known],
+        "came": [life.came for life in known],
+        "went": [life.went or "lives" for life in known],
+    }
+
+
+def events(story: Story, lines: Columns, first: int) -> Columns:
+    """Return the events since batch `first`, the newest if there are too many."""
+    rows = dict(zip(lines["cluster"], lines["row"], strict=True))
+    known = [entry for entry in story.events if entry[0] >= first][-MOST_EVENTS:]
+    cluster = ["" if e.cluster is None else str(e.cluster) for _, e, _ in known]
+    return {
+        "batch": [index for index, _, _ in known],
+        "kind": [event.kind for _, event, _ in known],
+        "cluster": cluster,
+        "words": [words for _, _, words in known],
+        "color": [EVENT_COLORS[event.kind] for _, event, _ in known],
+        "row": [float(rows.get(name, np.nan)) for name in cluster],
+    }
+
+
+def frames(moments: Sequence[Moment]) -> Columns:
+    """Return where the clusters are at some moments, one moment after the other."""
+    chosen = thinned(moments, MOST_FRAMES)
+    columns: Columns = {"frame": [], "batch": [], "x": [], "y": [], "size": [], "cluster": []}
+    for frame, moment in enumerate(chosen):
+        for number, place, share in zip(moment.ids, moment.places, moment.shares, strict=True):
+            columns["frame"].append(frame)
+            columns["batch"].append(moment.index)
+            columns["x"].append(float(place[0]))
+            columns["y"].append(float(place[1]))
+            columns["size"].append(6.0 + 34.0 * float(share) ** 0.5)
+            columns["cluster"].append(number)
+    ids = columns["cluster"]
+    columns["color"] = [color_of(number) for number in ids]
+    columns["marker"] = [marker_of(number) for number in ids]
+    columns["cluster"] = [str(number) for number in ids]
+    return columns
+
+
+def at_frame(columns: Columns, frame: int) -> Columns:
+    """Return the rows of one frame."""
+    rows = [place for place, number in enumerate(columns["frame"]) if number == frame]
+    return {name: [values[place] for place in rows] for name, values in columns.items()}
+
+
+def trails(columns: Columns) -> Columns:
+    """Return the way of each id through the frames."""
+    ways: dict[str, tuple[list[float], list[float], str]] = {}
+    rows = zip(columns["cluster"], columns["x"], columns["y"], columns["color"], strict=True)
+    for name, x, y, color in rows:
+        way = ways.setdefault(name, ([], [], color))
+        way[0].append(x)
+        way[1].append(y)
+    return {
+        "xs": [way[0] for way in ways.values()],
+        "ys": [way[1] for way in ways.values()],
+        "cluster": list(ways),
+        "color": [way[2] for way in ways.values()],
+    }

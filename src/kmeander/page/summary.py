@@ -1,0 +1,150 @@
+"""What a run was, in a few lines: for a page, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from kmeander.events import KINDS
+from kmeander.page.story import Story
+
+STYLE = """
+<style>
+:host { color: #1c2127; }
+h1 { font-size: 1.35rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: .5rem 1rem;
+     margin: .5rem 0; }
+dl > div { min-width: 0; }
+dt { font-size: .78rem; color: #5b6570; }
+dd { margin: 0; font-size: 1.05rem; font-weight: 600; overflow-wrap: anywhere; }
+details { font-size: .85rem; overflow-wrap: anywhere; }
+.note { color: #a34700; margin: .2rem 0; font-size: .9rem; }
+@media (prefers-color-scheme: dark) {
+  :host { color: #e6e9ec; } dt { color: #a3adb8; } .note { color: #ffb27a; }
+}
+</style>
+"""
+
+
+def numbers(story: Story) -> dict[str, str]:
+    """Return what stands at the top of the page, by name."""
+    last = story.last
+    assert last is not None
+    settings = story.facts.get("settings", {})
+    shown = {
+        "batches": f"{story.n_batches:,}",
+        "rows": f"{story.n_points:,}",
+        "columns": f"{len(story.columns):,}",
+        "clusters": str(len(story.moments[-1].ids)) if story.moments else "-",
+        "ids so far": f"{len(story.lives):,}",
+        "drifts": f"{story.counts.get('drift', 0):,}",
+        "events": f"{sum(story.counts.values()):,}",
+        "surrogate error now": _short(last.surrogate_error),
+        "newest batch's error": _short(last.batch_error),
+        "rho": f"{last.rho:.4g}",
+        "start of Lloyd": str(settings.get("init", "-")),
+    }
+    if story.n_distances_plain:
+        share = story.n_distances / story.n_distances_plain
+        shown["distances computed"] = f"{share:.1%} of plain Lloyd's"
+    return shown
+
+
+def as_html(story: Story, extra: dict[str, str] | None = None, n_drawn: int | None = None) -> str:
+    """Return the head of the page; nothing in it is taken for HTML.
+
+    Where fewer batches are drawn than there are, it says which.
+    """
+    items = {**numbers(story), **(extra or {})}
+    shown = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in items.items()
+    )
+    told = list(story.notes)
+    if n_drawn is not None and n_drawn < len(story.moments):
+        told.append(
+            f"{n_drawn:,} of {len(story.moments):,} batches are drawn: of each stretch the one "
+            "with the largest error before learning, so that no drift is lost. Lives and events "
+            "are complete."
+        )
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in told)
+    facts = {
+        **story.facts.get("settings", {}),
+        "columns": ", ".join(story.columns),
+        "kmeander": story.facts.get("kmeander", "unknown"),
+        "batch size": story.facts.get("batch_size"),
+        "standardised": "yes" if story.facts.get("standardize") else "no",
+    }
+    more = "".join(
+        f"<div>{escape(str(name))}: {escape(str(value))}</div>" for name, value in facts.items()
+    )
+    source = escape(str(story.facts.get("source", "a run")))
+    return (
+        f"{STYLE}<h1>kmeander: {source}</h1>{notes}<dl>{shown}</dl>"
+        f"<details><summary>Settings and columns</summary>{more}</details>"
+    )
+
+
+def as_plain(story: Story) -> dict[str, Any]:
+    """Return the run as plain values, for JSON."""
+    assert story.last is not None
+    last = story.last
+    return {
+        "source": story.facts.get("source"),
+        "settings": story.facts.get("settings", {}),
+        "columns": story.columns,
+        "n_batches": story.n_batches,
+        "n_points": story.n_points,
+        "n_distances": story.n_distances,
+        "n_distances_plain": story.n_distances_plain,
+        "surrogate_error": last.surrogate_error,
+        "batch_error": last.batch_error,
+        "counts": {kind: story.counts[kind] for kind in KINDS if kind in story.counts},
+        "clusters": [
+            {"cluster": number, "share": share, "born": story.lives[number].begin}
+            for number, share in zip(
+                story.moments[-1].ids, story.moments[-1].shares.tolist(), strict=True
+            )
+        ],
+        "events": [
+            {"batch": index, **event.to_dict(), "words": words}
+            for index, event, words in story.events
+        ],
+        "notes": story.notes,
+    }
+
+
+def as_markdown(story: Story, most_events: int = 200) -> str:
+    """Return the run as Markdown: what it was, the clusters now, what happened."""
+    lines = [f"# kmeander: {_cell(str(story.facts.get('source', 'a run')))}", ""]
+    lines += [f"*{_cell(note)}*" for note in story.notes]
+    lines += [f"- {name}: {_cell(value)}" for name, value in numbers(story).items()]
+    lines += ["", "## Clusters now", "", "| cluster | share | since batch | |", "|---|---|---|---|"]
+    newest = story.moments[-1]
+    for number, share in zip(newest.ids, newest.shares.tolist(), strict=True):
+        life = story.lives[number]
+        lines.append(f"| {number} | {share:.1%} | {life.begin} | {_cell(life.came)} |")
+    told = list(story.events)
+    lines += ["", "## Events", ""]
+    if len(told) > most_events:
+        lines += [f"The newest {most_events} of {len(told):,}.", ""]
+    lines += ["| batch | event | |", "|---|---|---|"]
+    lines += [
+        f"| {index} | {event.kind} | {_cell(words)} |"
+        for index, event, words in told[-most_events:]
+    ]
+    if not told:
+        lines.append("| | none | |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    safe = escape(text, quote=False).replace("\\", "\\\\").replace("\n", " ")
+    for sign in "|*_`[]":
+        safe = safe.replace(sign, f"\\{sign}")
+    return safe
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"
