@@ -41,6 +41,7 @@ bench: $(BENCH_READY)
 		$(if $(QUICK),--quick,--json docs/bench.json --picture docs/images/bench.png)
 	$(BIN)/python -m benchmarks.bench_footprint $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.bench_run
+	$(BIN)/python -m benchmarks.bench_follow $(if $(QUICK),--quick)
 
 # The figures and findings of the paper, or beyond it; FULL=1 runs the whole grid.
 experiment: $(if $(RIVER),$(BENCH_READY),$(READY))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,11 +150,13 @@ def test_labels_that_cannot_be_carried(
 def test_sinks_write_ids_and_steps_read_back_can_be_remapped(tmp_path: Path) -> None:
     batches = drifting_stream(16, seed=1)
     steps, rows = tmp_path / "steps.jsonl", tmp_path / "rows.parquet"
-    run(batches, 4, steps=steps, assignments=rows, centroids=tmp_path / "c.csv")
+    settings: dict[str, Any] = {"init": "hungarian", "rho": 0.5, "refine": None}
+    settings["forgetting"] = "fixed"
+    run(batches, 4, **settings, steps=steps, assignments=rows, centroids=tmp_path / "c.csv")
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    model = FSKM(4, random_state=0)
+    model = FSKM(4, **settings, random_state=0)
     expected = []
     for index, points in enumerate(batches):
         model.step(Batch(index, points))
