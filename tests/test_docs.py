@@ -98,3 +98,27 @@ def test_options_of_the_page_are_options_of_the_command() -> None:
     for option in set(re.findall(r"--([a-z][a-z-]+)", text)):
         name = {"format": "format_"}.get(option, option.replace("-", "_"))
         assert re.search(rf"^    {name}: Annotated", source, re.M), option
+
+
+FOLLOW = (ROOT / "docs" / "follow.md").read_text("utf-8")
+
+
+def test_a_run_is_reported_in_a_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    first, pipeline, _ = re.findall(r"```sh\n(.*?)```", FOLLOW, re.S)
+    done = shell(first, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "moved -14.1 along temp; 71 % of the change" in done.stderr  # as the page says
+    assert (tmp_path / "report.html").stat().st_size < 15e6
+    done = shell(pipeline, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("{") and done.stdout.endswith("look at report.html\n")
+
+
+def test_the_python_of_following_runs(tmp_path: Path) -> None:
+    code = "".join(re.findall(r"```python\n(.*?)```", FOLLOW, re.S))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "6 drift: error" in done.stdout and "[0, 1]" not in done.stdout

@@ -174,9 +174,16 @@ def structure_of(
 
 
 @pytest.mark.parametrize(
-    ("init", "rho"), [("hungarian", 0.7), ("previous", 0.5), ("previous", 0.7)]
+    ("init", "rho", "forgetting"),
+    [
+        ("previous", 0.6, "adaptive"),  # the defaults of the estimator and the runner
+        ("hungarian", 0.7, "fixed"),
+        ("previous", 0.5, "fixed"),
+    ],
 )
-def test_births_deaths_splits_and_merges_are_told_as_they_are(init: str, rho: float) -> None:
+def test_births_deaths_splits_and_merges_are_told_as_they_are(
+    init: str, rho: float, forgetting: str
+) -> None:
     """Two changes at once, so that K stays right; at least 0.9 for each kind of event.
 
     With local search: a model that is stuck elsewhere has nothing true to tell. HI with rho=0.5
@@ -187,7 +194,9 @@ def test_births_deaths_splits_and_merges_are_told_as_they_are(init: str, rho: fl
         for seed in range(12):
             rng = np.random.default_rng(seed)
             concepts = evolve_clusters(blobs(rng), 6, [first, second], random_state=seed)
-            model = FSKM(6, init=init, rho=rho, refine="swaps", random_state=seed)
+            model = FSKM(
+                6, init=init, rho=rho, forgetting=forgetting, refine="swaps", random_state=seed
+            )
             found = structure_of(concepts, model, rng) if is_clear(*concepts) else None
             if found is None:
                 continue
@@ -300,7 +309,8 @@ def test_shares_are_exact_and_sum_to_one(seed: int, weighted: bool) -> None:
     batches = [rng.normal(size=(12, 3)) * (1 + index) for index in range(4)]
     weights = rng.random(12) + 0.1 if weighted else None
     centroids = rng.normal(size=(3, 3))
-    why = explain(window_of(batches, centroids, 0.6, weights), centroids, np.array([4, 7, 9]), 1)
+    window = window_of(batches, centroids, 0.6, weights)
+    why = explain(window, window.batches[-1], centroids, np.array([4, 7, 9]), 1)
     assert why is not None
     plain = np.ones(12) if weights is None else weights
     now = np.array(naive_changes.error_parts(batches[-1], plain, centroids))
@@ -331,7 +341,8 @@ def test_the_reason_is_named(change: str, words: str) -> None:
     else:
         new[2:, 1] = [-2.0, 4.0]
     centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
-    why = explain(window_of([old, old, new], centroids, 0.5), centroids, np.array([0, 1]), 1)
+    window = window_of([old, old, new], centroids, 0.5)
+    why = explain(window, window.batches[-1], centroids, np.array([0, 1]), 1)
     assert why is not None
     assert why.words(["rpm", "temp"])[0] == words
 
@@ -360,6 +371,29 @@ def test_a_drift_is_told_once_with_its_reason() -> None:
     assert told(8.0, 1.0, loud) == []
     assert told(8.0, 2.5, loud) == [Event("drift", value=2.5, was=0.1, z=8.0)]
     assert told(3.0, 2.0, quiet) == []
+
+
+def test_a_drift_at_which_all_is_forgotten_is_told_and_explained() -> None:
+    """Adaptive forgetting drops the history at an alarm; the comparison is with what it was."""
+    rng = np.random.default_rng(0)
+    model = FSKM(3, forgetting="adaptive", refine="swaps", init="previous", rho=0.6, random_state=0)
+    centres = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]])
+    for index in range(15):
+        if index == 14:
+            centres[1, 1] += 8.0
+        batch = Batch(index, np.repeat(centres, 60, axis=0) + rng.normal(size=(180, 2)))
+        before, last = model.cluster_ids, model.last_step
+        step = model.step(batch)
+    assert step.n_batches == 1
+    assert before is not None and last is not None and last.centroids is not None
+    mover = int(before[((last.centroids - [30.0, 0.0]) ** 2).sum(axis=1).argmin()])
+    assert [(e.kind, e.cluster) for e in step.events] == [("drift", None), ("moved", mover)]
+    assert step.words(["rpm", "temp"])[1] == (
+        f"cluster {mover} moved 7.9 along temp; 99 % of the change"
+    )
+    assert step.why is not None
+    assert step.prequential_error is not None and last.surrogate_error is not None
+    assert step.why.difference == pytest.approx(step.prequential_error - last.surrogate_error)
 
 
 # Records.

@@ -19,18 +19,20 @@ N_PARTS = 3
 
 
 def explain(
-    window: Window, before: Centroids, ids: Ids, n_threads: int | None
+    window: Window, batch: Remembered, before: Centroids, ids: Ids, n_threads: int | None
 ) -> Explanation | None:
-    """Divide the error of the newest batch, less that of older ones, among clusters and columns.
+    """Divide the error of a batch, less that of the ones before, among clusters and columns.
 
     Both errors are those of the centroids before the batch: the prequential error, and the
-    surrogate error of the batches still remembered. None where there is nothing to compare with,
-    or no difference.
+    surrogate error of the batches remembered before it came. None where there is nothing to
+    compare with, or no difference.
 
     Parameters
     ----------
     window : Window
-        The newest batch is last; its partition, of the older ones, is that by `before`.
+        The batches before, partitioned by `before`.
+    batch : Remembered
+        The newest.
     before : ndarray of shape (n_clusters, n_features)
     ids : ndarray of shape (n_clusters,)
     n_threads : int, optional
@@ -46,7 +48,6 @@ def explain(
     older = _moments(window, before)
     if older is None:
         return None
-    batch = window.batches[-1]
     labels = nearest(batch.points, before, n_threads)[0]
     newest = _Moments(before)
     newest.add(batch, 1.0, labels)
@@ -86,9 +87,9 @@ def _ratio(one: float, other: float) -> float:
 
 
 def _moments(window: Window, centroids: Centroids) -> _Moments | None:
-    """Return those of all batches but the newest."""
+    """Return those of all batches of which the partition is known."""
     labels = window.labels
-    if not labels or len(labels) < len(window) - 1:
+    if not labels:
         return None
     found = _Moments(centroids)
     for decay, batch, known in zip(window.decay.tolist(), window.batches, labels, strict=False):

@@ -12,9 +12,9 @@ from kmeander.events import Event, Explanation
 from kmeander.explain import explain
 from kmeander.identity import settle_ids
 from kmeander.lineage import Lineage
-from kmeander.lloyd import WindowFit
+from kmeander.lloyd import Limits, WindowFit, fit_window
 from kmeander.noise import FALSE_ALARMS, Changes, Levels, changes_beyond_noise, levels_for
-from kmeander.records import Step
+from kmeander.records import Ids, Step
 from kmeander.window import Window
 
 
@@ -35,6 +35,7 @@ def follow(
     moved: NDArray[np.float64],
     index: int,
     *,
+    remembered: Window | None = None,
     swapped: tuple[int, ...] = (),
     drift: tuple[float | None, float | None, float | None] = (None, None, None),
     last: Step | None = None,
@@ -56,6 +57,8 @@ def follow(
     moved : ndarray of shape (n_clusters,)
         How far each row of the centroids is from where it was.
     index : int
+    remembered : Window, optional
+        The batches that were remembered before this one came, partitioned by `before`.
     swapped : tuple of int
         Rows that were put elsewhere on purpose.
     drift : tuple of float or None
@@ -67,7 +70,16 @@ def follow(
         Expected in 1000 batches of a stream that does not change.
     """
     levels = levels_for(len(before), false_alarms)
-    changes = changes_beyond_noise(fit.totals, fit.window, lineage.since, index, moved, levels)
+    # Where all older batches were forgotten at once, they are compared as they were before that.
+    has_forgotten = len(window) == 1 and remembered is not None and len(remembered) > 0
+    compared = fit
+    if has_forgotten:
+        assert remembered is not None
+        window_then = remembered.joined_by(window.batches[-1].points, window.batches[-1].weights)
+        compared = fit_window(window_then, before, Limits(n_threads=n_threads), only_assign=True)
+    changes = changes_beyond_noise(
+        compared.totals, compared.window, lineage.since, index, moved, levels
+    )
     # Only a centroid that has left its own cluster can have become another one's.
     elsewhere = {*changes.elsewhere, *fit.reseeded, *swapped}
     events: list[Event] = []
@@ -76,15 +88,18 @@ def follow(
     settled, new = lineage, set[int]()
     if elsewhere:
         suspects = np.array(sorted(elsewhere))
-        found = settle_ids(lineage, window, fit, before, suspects, index, n_threads)
+        found = settle_ids(lineage, window, fit, before, suspects, index, n_threads, remembered)
         settled = found.lineage
         events += found.events
         new = set(settled.ids.tolist()) - set(lineage.ids.tolist())
     if changes.moved or changes.shares:
-        told, settled = _tell(changes, settled, new, fit, before, index)
+        ids = lineage.ids if has_forgotten else settled.ids  # of the rows that were compared
+        told, settled = _tell(changes, ids, settled, new, compared.window.n_batches, before, index)
         events += told
     is_drift = bool(events) and events[0].kind == "drift"
-    why = explain(window, before, lineage.ids, n_threads) if is_drift else None
+    why = None
+    if is_drift:
+        why = explain(remembered or window, window.batches[-1], before, lineage.ids, n_threads)
     settled = replace(settled, variance=frozen(changes.variance))
     return Followed(settled, tuple(events), why)
 
@@ -103,34 +118,38 @@ def _is_drift(
 
 def _tell(
     changes: Changes,
+    ids: Ids,
     lineage: Lineage,
     new: set[int],
-    fit: WindowFit,
+    n_batches: int,
     before: Centroids,
     index: int,
 ) -> tuple[list[Event], Lineage]:
-    """Return moves and changes of share, and the lineage with the chapters that they end."""
-    events, rows = [], set()
+    """Return moves and changes of share, and the lineage with the chapters that they end.
+
+    Rows of the changes are those of `ids`.
+    """
+    places = {number: row for row, number in enumerate(lineage.ids.tolist()) if number not in new}
+    events, rows = [], {}
     for change in changes.moved:
-        cluster = int(lineage.ids[change.row])
-        if cluster not in new:
+        cluster = int(ids[change.row])
+        if cluster in places:
             events.append(Event("moved", cluster, value=change.value, z=change.z))
-            rows.add(change.row)
+            rows[change.row] = places[cluster]
     for change in changes.shares:
-        cluster = int(lineage.ids[change.row])
-        if cluster not in new:
+        cluster = int(ids[change.row])
+        if cluster in places:
             assert change.was is not None
             kind = "grew" if change.value > change.was else "shrank"
             events.append(Event(kind, cluster, value=change.value, was=change.was, z=change.z))
-            rows.add(change.row)
+            rows[change.row] = places[cluster]
     since, home = lineage.since.copy(), lineage.home.copy()
     home_variance, home_share = lineage.home_variance.copy(), lineage.home_share.copy()
     # A chapter as long as the window says where a cluster was; a shorter one is part of a change.
-    is_settled = index - since >= fit.window.n_batches - 1
-    for row in rows:
-        if is_settled[row]:
-            home[row], home_variance[row] = before[row], lineage.variance[row]
-            home_share[row] = changes.share_before[row]
+    for then, row in rows.items():
+        if index - since[row] >= n_batches - 1:
+            home[row], home_variance[row] = before[then], lineage.variance[then]
+            home_share[row] = changes.share_before[then]
         since[row] = index
     return events, replace(
         lineage,

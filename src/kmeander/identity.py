@@ -25,7 +25,7 @@ LACKING = 0.1
 GAINED = 0.5
 NEAR = 0.25
 # A newcomer that lies more than so many radii from where a cluster was did not come from it.
-RADII_APART = 3.0
+RADII_APART = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,7 @@ def settle_ids(
     suspects: NDArray[np.intp],
     index: int,
     n_threads: int | None,
+    remembered: Window | None = None,
 ) -> Settled:
     """Decide which ids go on, end and begin, by where the points went.
 
@@ -62,6 +63,8 @@ def settle_ids(
     index : int
         Number of the batch.
     n_threads : int, optional
+    remembered : Window, optional
+        The batches before this one came, if others than those of `window`.
     """
     flow, newest = _flows(window, fit, before, n_threads)
     # Where clusters were before what is happening now, if it began as lately as the window.
@@ -71,6 +74,8 @@ def settle_ids(
     gets = newest.sum(axis=1)
     shares = np.where(is_recent, lineage.home_share, gets)
     older = flow.sum(axis=1) - gets * window.batches[-1].mass
+    if len(window) == 1 and remembered is not None:
+        older = remembered.cluster_masses(len(before))
     used_to_get = np.maximum(older / max(float(older.sum()), 1e-300), shares)
     is_lacking = gets <= LACKING * used_to_get
     sources = _sources(flow, suspects, is_lacking, fit, homes, variance, used_to_get)

@@ -396,6 +396,7 @@ class StreamModel(ABC):
                 memory.centroids,
                 moved,
                 batch.index,
+                remembered=memory.window,
                 swapped=swapped,
                 drift=(epsilon, se, z),
                 last=memory.step,

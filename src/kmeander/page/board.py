@@ -335,7 +335,7 @@ class Board:
                             formatter=NumberFormatter(format="0,0")),
                 TableColumn(field="kind", title="event", width=70),
                 TableColumn(field="cluster", title="cluster", width=60),
-                TableColumn(field="words", title="what happened", width=700),
+                TableColumn(field="words", title="what happened", width=1500),
             ],
             index_position=None, reorderable=False, height=280, sizing_mode="stretch_width",
             stylesheets=[self.style], autosize_mode="none",
