@@ -98,15 +98,17 @@ def arrive(memory: Memory, batch: Batch, limits: Limits) -> Arrival:
     """Measure a batch against the centroids in `memory`, before it is learnt."""
     assert memory.centroids is not None
     found = measure(batch.points, batch.weights, memory.centroids, limits.n_threads)
+    # What means hide is part of the error, but says nothing of how it scatters.
+    error = found.error + (batch.within or 0.0) / batch.mass
     expected, n_known = memory.expected_error, memory.window.n_effective
     if not expected or not n_known:
-        return Arrival(found.error, found.partition)
+        return Arrival(error, found.partition)
     # Both means scatter, as far as their points go.
     scatter = math.sqrt(1 + batch.n_points / n_known)
-    ratio = found.error / expected
-    estimate = Estimate(ratio - 1, ratio * found.relative_se * scatter)
+    se = found.error / expected * found.relative_se * scatter
+    estimate = Estimate(error / expected - 1, se)
     z = estimate.z(memory.usual, batch.n_points)
-    return Arrival(found.error, found.partition, estimate, z)
+    return Arrival(error, found.partition, estimate, z)
 
 
 def usual_after(usual: tuple[Estimate, ...], arrival: Arrival | None) -> tuple[Estimate, ...]:

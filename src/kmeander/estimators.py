@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
@@ -295,7 +296,11 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | P
     ...     load(f"{folder}/model").n_steps_
     1
     """
-    state = saved_model.read(path)
+    return from_saved(saved_model.read(path))
+
+
+def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
+    """Return the estimator of a saved state, with the scaler before it if it has one."""
     estimator_class, model_class = _ESTIMATORS[state["estimator"]]
     params = state["params"]
     if estimator_class is ForgetfulKMeans:

@@ -149,7 +149,7 @@ def fit_window(
         limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
         thread_count(limits.n_threads),
     )
-    mass, newest_mass, within = window.mass, window.batches[-1].mass, window.within
+    mass, within, newest = window.mass, window.within, window.batches[-1]
     partition = room.partition(frozen(centroids), keep_totals=only_assign or keep_totals)
     return WindowFit(
         window=window.divided(partition),
@@ -157,7 +157,7 @@ def fit_window(
         masses=frozen(masses),
         initial_error=(errors[0] + within) / mass,
         error=(errors[2] + within) / mass,
-        newest_error=errors[3] / newest_mass,
+        newest_error=(errors[3] + newest.within) / newest.mass,
         expected_error=(left_out + within) / mass,
         reseeded=tuple(reseeded),
         n_iter=n_iter,

@@ -29,6 +29,7 @@ class Memory:
     # Points seen before there were K distinct ones: the distinct ones, with their weights.
     waiting_points: Points | None = None
     waiting_weights: Weights | None = None
+    waiting_within: float = 0.0  # what they hide, where some of them were means
     concept: int | None = None
     step: Step | None = None
     # What the next batch should cost if nothing changes, and how the latest have differed.
@@ -45,6 +46,12 @@ class Memory:
         points = np.concatenate([self.waiting_points, batch.points])
         points.flags.writeable = False
         return points, frozen(np.concatenate([self.waiting_weights, weights]))
+
+    def within(self, batch: Batch) -> float | None:
+        """Return what those points hide of any error; None where each of them is a row."""
+        if batch.within is None and self.waiting_within == 0:
+            return None
+        return self.waiting_within + (batch.within or 0.0)
 
 
 class Clock:

@@ -207,7 +207,7 @@ class FSKM(StreamModel):
             aged = found.window
             start = start.plus(found.n_distances)
         start = _told(start, arrival, batch, memory.centroids).plus(n_forecast)
-        window = aged.joined_by(batch.points, batch.weights, start.newest)
+        window = aged.joined_by(batch.points, batch.weights, start.newest, batch.within)
         return self._learn(memory, window, start, batch, clock, arrival, kept)
 
 
@@ -266,7 +266,7 @@ class PSKM(StreamModel):
 
     def _begin(self, memory: Memory, batch: Batch, clock: Clock, *, wait: bool) -> Memory:
         if batch.concept != memory.concept:
-            memory = replace(memory, waiting_points=None, waiting_weights=None)
+            memory = replace(memory, waiting_points=None, waiting_weights=None, waiting_within=0.0)
         return super()._begin(memory, batch, clock, wait=wait)
 
     def _continue(
@@ -286,5 +286,5 @@ class PSKM(StreamModel):
             start = start_current(before, found, lambda: generator_for(self.seed, batch.index, 1))
             window = Window(self.rho)
         start = _told(start, arrival, batch, memory.centroids)
-        window = window.joined_by(batch.points, batch.weights, start.newest)
+        window = window.joined_by(batch.points, batch.weights, start.newest, batch.within)
         return self._learn(memory, window, start, batch, clock, arrival)

@@ -6,13 +6,13 @@ Both are frozen, and a Batch is checked once, when it is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kmeander.arguments import positive_number, whole_number
+from kmeander.arguments import finite_number, is_finite, positive_number, whole_number
 from kmeander.arrays import (
     Centroids,
     Masses,
@@ -46,6 +46,13 @@ class Batch:
     concept : int, optional
         Which distribution the points come from. Only PSKM and scores may look at it.
 
+    Attributes
+    ----------
+    n_rows : int
+        Rows that arrived: as many as points, unless those are means; see `of_means`.
+    within : float or None
+        Weighted squared distances of the rows to their means; None where the points are the rows.
+
     Examples
     --------
     >>> Batch(0, [[1.0, 2.0], [3.0, 4.0]]).n_points
@@ -57,6 +64,8 @@ class Batch:
     weights: Weights | None = None
     elapsed: float = 1.0
     concept: int | None = None
+    n_rows: int = field(init=False)
+    within: float | None = field(init=False, default=None)
 
     def __init__(
         self,
@@ -73,14 +82,68 @@ class Batch:
             "weights": checked_weights(weights, len(checked)),
             "elapsed": positive_number("elapsed", elapsed),
             "concept": None if concept is None else _checked_concept(concept),
+            "n_rows": len(checked),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def of_means(
+        cls,
+        index: int,
+        means: ArrayLike,
+        masses: ArrayLike,
+        *,
+        within: float,
+        n_rows: int,
+        elapsed: float = 1.0,
+    ) -> Batch:
+        """Make a batch that is a summary: weighted means of rows that stayed elsewhere.
+
+        Parameters
+        ----------
+        index : int
+        means : array-like of shape (n_means, n_features)
+        masses : array-like of shape (n_means,)
+            Weight of the rows behind each mean.
+        within : float
+            Weighted squared distances of the rows to their means: what the means lack of the error
+            of any centroids. Errors include it.
+        n_rows : int
+            Rows behind all means.
+        elapsed : float, default=1.0
+
+        Examples
+        --------
+        >>> batch = Batch.of_means(0, [[0.5], [8.0]], [2, 1], within=0.5, n_rows=3)
+        >>> batch.n_points, batch.n_rows
+        (2, 3)
+        """
+        batch = cls(index, means, masses, elapsed)
+        values = {
+            "within": finite_number(
+                "within",
+                within,
+                rule="a finite number of at least 0: the squared distances of rows to their means",
+                fits=is_finite(within) and within >= 0,
+            ),
+            "n_rows": whole_number(
+                "n_rows", n_rows, at_least=1, at_most=2**63 - 1, meaning="the rows behind the means"
+            ),
+        }
+        for name, value in values.items():
+            object.__setattr__(batch, name, value)
+        return batch
+
     @property
     def n_points(self) -> int:
-        """Number of rows."""
+        """Number of points, or of means where it is a summary."""
         return len(self.points)
+
+    @property
+    def mass(self) -> float:
+        """Weight of all points."""
+        return float(len(self.points) if self.weights is None else self.weights.sum())
 
 
 def _checked_concept(concept: int) -> int:
@@ -170,6 +233,9 @@ class Step:
     ended : tuple of (int, int)
         All ids that ended so far, each with the id of the cluster that it is part of now, or -1,
         for `remap`. In memory only, as it grows: `events` has those of this batch.
+    n_means : int or None
+        The batch came as so many weighted means of its rows, and is remembered by them; None where
+        it came as the rows themselves.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -205,6 +271,7 @@ class Step:
     events: tuple[Event, ...] = ()
     why: Explanation | None = None
     ended: tuple[tuple[int, int], ...] = ()
+    n_means: int | None = None
     seconds: float | None = None
 
     def words(
@@ -229,26 +296,26 @@ class Step:
     def to_dict(self) -> dict[str, Any]:
         """Return the Step as plain lists and numbers, without what is in memory only."""
         plain: dict[str, Any] = {}
-        for field in fields(self):
-            if field.name in _IN_MEMORY:
+        for entry in fields(self):
+            if entry.name in _IN_MEMORY:
                 continue
-            value = getattr(self, field.name)
+            value = getattr(self, entry.name)
             if isinstance(value, np.ndarray):
                 value = value.tolist()
-            elif field.name == "events":
+            elif entry.name == "events":
                 value = [event.to_dict() for event in value]
             elif isinstance(value, Explanation):
                 value = value.to_dict()
             elif isinstance(value, tuple):
                 value = [list(one) if isinstance(one, tuple) else one for one in value]
-            plain[field.name] = value
+            plain[entry.name] = value
         return plain
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Step:
         """Make a Step from what `to_dict` returned; unknown keys are ignored."""
-        known = {field.name for field in fields(cls)} - _IN_MEMORY
-        missing = [field.name for field in fields(cls)[:6] if field.name not in plain]
+        known = {entry.name for entry in fields(cls)} - _IN_MEMORY
+        missing = [entry.name for entry in fields(cls)[:6] if entry.name not in plain]
         if missing:
             raise InputError(
                 f"not a Step: {', '.join(map(repr, missing))} missing among the keys "

@@ -112,12 +112,12 @@ class StreamModel(ABC):
 
     @property
     def labels(self) -> Labels | None:
-        """Clusters of the newest batch's points; None while waiting."""
+        """Clusters of the newest batch's points, or means; None while waiting."""
         memory = self._memory
         if memory.centroids is None or memory.step is None:
             return None
         assert memory.window.partition is not None
-        return memory.window.partition.labels[-memory.step.n_points :]
+        return memory.window.partition.labels[-(memory.step.n_means or memory.step.n_points) :]
 
     def step(
         self,
@@ -205,6 +205,7 @@ class StreamModel(ABC):
             "window": memory.window.state(),
             "waiting_points": memory.waiting_points,
             "waiting_weights": memory.waiting_weights,
+            "waiting_within": memory.waiting_within,
             "concept": memory.concept,
             "step": None if memory.step is None else memory.step.to_dict(),
             "expected_error": memory.expected_error,
@@ -233,6 +234,7 @@ class StreamModel(ABC):
             centroids=state["centroids"],
             waiting_points=state["waiting_points"],
             waiting_weights=state["waiting_weights"],
+            waiting_within=state.get("waiting_within", 0.0),  # from before batches of means
             concept=state["concept"],
             step=step,
             # Formats before 2 did not have these.
@@ -319,7 +321,8 @@ class StreamModel(ABC):
             masses = np.bincount(labels, weights, len(seeds.rows)).astype(np.float64)
             step = Step(
                 index=batch.index,
-                n_points=batch.n_points,
+                n_points=batch.n_rows,
+                n_means=_n_means(batch),
                 waiting=True,
                 rho=self.rho,
                 n_batches=0,
@@ -336,6 +339,7 @@ class StreamModel(ABC):
                 n_features=points.shape[1],
                 waiting_points=kept,
                 waiting_weights=frozen(masses),
+                waiting_within=memory.within(batch) or 0.0,
                 concept=batch.concept,
                 step=step,
                 ladder=memory.ladder,
@@ -347,7 +351,7 @@ class StreamModel(ABC):
             np.concatenate([seeds.centroids, surplus]), seeds.n_distances, seeds.n_distances_plain
         )
         known = seeds.partition if n_surplus == 0 else None
-        window = Window(self.rho).joined_by(points, weights, known)
+        window = Window(self.rho).joined_by(points, weights, known, memory.within(batch))
         return self._learn(memory, window, start, batch, clock)
 
     @abstractmethod
@@ -404,7 +408,8 @@ class StreamModel(ABC):
             )
         step = Step(
             index=batch.index,
-            n_points=batch.n_points,
+            n_points=batch.n_rows,
+            n_means=_n_means(batch),
             waiting=False,
             rho=window.rho,
             n_batches=window.n_batches,
@@ -473,6 +478,10 @@ class StreamModel(ABC):
             window=fit.window,
             expected_error=fit.expected_error,
         )
+
+
+def _n_means(batch: Batch) -> int | None:
+    return None if batch.within is None else batch.n_points
 
 
 def _lengths(rows: Centroids) -> Any:

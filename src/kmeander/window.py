@@ -337,10 +337,18 @@ class Window:
         )
 
     def joined_by(
-        self, points: Points, weights: Weights | None, partition: Partition | None = None
+        self,
+        points: Points,
+        weights: Weights | None,
+        partition: Partition | None = None,
+        within: float | None = None,
     ) -> Window:
-        """Append the newest batch, with age 0, and its partition where one is known."""
-        newest = Remembered(points, weights)
+        """Append the newest batch, with age 0, and its partition where one is known.
+
+        It is a summary of its rows where `within` says what the points hide.
+        """
+        summary = None if within is None else Summary(within, n_batches=1, span=0.0)
+        newest = Remembered(points, weights, summary)
         return Window(
             self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
         )
