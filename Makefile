@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+SPARK_READY := .venv/.spark-ready
 BENCH_READY := .venv/.bench-ready
 
 # Where `make experiment` finds the paper's datasets (built-in samples if empty) and writes.
@@ -16,15 +17,15 @@ RIVER ?=
 # QUICK=1 lets `make bench` run small shapes only, and write nothing down.
 QUICK ?=
 
-.PHONY: demo test lint sanitize bench experiment lock clean
+.PHONY: demo test lint sanitize bench bench-spark experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
 
-test: $(READY)
-	$(BIN)/python -m pytest -n auto
+test: $(SPARK_READY)
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
-lint: $(READY)
+lint: $(SPARK_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -43,6 +44,10 @@ bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks.bench_run
 	$(BIN)/python -m benchmarks.bench_follow $(if $(QUICK),--quick)
 
+# On Spark: beside MLlib's StreamingKMeans, and what a batch costs; QUICK=1 leaves out the large ones.
+bench-spark: $(SPARK_READY)
+	$(BIN)/python -m benchmarks.bench_spark $(if $(QUICK),--quick)
+
 # The figures and findings of the paper, or beyond it; FULL=1 runs the whole grid.
 experiment: $(if $(RIVER),$(BENCH_READY),$(READY))
 	$(BIN)/kmeander experiment $(if $(BEYOND),beyond) $(if $(DATA),--data "$(DATA)") $(if $(FULL),--full) \
@@ -58,13 +63,19 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments]"
 	@touch $@
 
+# Spark, which only its tests, its types and its benchmark need: as large as everything else together.
+$(SPARK_READY): $(READY)
+	@echo "Installing Spark (half a minute) ..."
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group spark
+	@touch $@
+
 # The peers, which only benchmarks need.
 $(BENCH_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	@touch $@
 
 # Write down the versions in use, for everybody to use.
-lock: $(BENCH_READY)
+lock: $(SPARK_READY) $(BENCH_READY)
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^kmeander' > constraints.txt
 
 clean:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 import venv
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def test_importing_loads_nothing_heavy() -> None:
     code = """
         import sys, kmeander
         heavy = {"sklearn", "scipy", "pyarrow", "matplotlib", "pandas", "rich", "typer",
-                 "confluent_kafka"}
+                 "confluent_kafka", "pyspark"}
         print(sorted(heavy & set(sys.modules)))
         model = kmeander.FSKM(2, init="previous", random_state=0)
         for index in range(2):
@@ -109,6 +110,37 @@ def test_without_the_extra_the_command_line_names_it() -> None:
     done = python(code)
     assert done.returncode == 1
     assert done.stderr == ("kmeander: the command line needs typer: pip install 'kmeander[cli]'\n")
+
+
+def test_without_the_extra_spark_names_it() -> None:
+    code = """
+        import sys
+        sys.modules["pyspark"] = None
+        sys.modules["pyspark.sql"] = None
+        try:
+            import kmeander.spark
+        except ImportError as error:
+            print(error)
+        """
+    assert python(code).stdout == (
+        "kmeander.spark needs pyspark.sql: pip install 'kmeander[spark]', and Java 17.\n"
+    )
+
+
+def test_spark_workers_import_nothing_heavy() -> None:
+    """An executor starts many of them."""
+    code = """
+        import sys
+        import kmeander.spark.batches, kmeander.spark.labelling
+        print(sorted({"sklearn", "scipy", "pandas", "matplotlib"} & set(sys.modules)))
+        """
+    assert python(code).stdout == "[]\n"
+
+
+def test_the_tests_have_the_spark_of_the_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extra = project["project"]["optional-dependencies"]["spark"]
+    assert project["dependency-groups"]["spark"] == [x for x in extra if x.startswith("pyspark")]
 
 
 def readme_blocks(language: str) -> list[str]:

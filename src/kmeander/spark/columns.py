@@ -1,0 +1,154 @@
+"""Feature columns of a frame as one array column, and Arrow's blocks of it as points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as everybody calls them
+from pyspark.sql import types as T  # noqa: N812
+
+from kmeander import _kernel
+from kmeander.arrays import LARGEST_VALUE, Points
+from kmeander.arrow_arrays import to_numpy
+from kmeander.exceptions import InputError, InputTypeError
+
+_NUMBERS = (T.NumericType, T.BooleanType)
+_SHOWN = 8  # values of a bad row that a message shows
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which columns hold the points.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Columns of numbers, or one that holds whole rows.
+    kind : {"numbers", "array", "vector"}
+    narrow : bool
+        Whether all are 32-bit floats, which they then stay.
+    """
+
+    columns: tuple[str, ...]
+    kind: str
+    narrow: bool
+
+    @classmethod
+    def of(cls, frame: DataFrame, features: str | Sequence[str]) -> Features:
+        """Look the columns up in the frame's schema."""
+        columns = (features,) if isinstance(features, str) else tuple(features)
+        if not columns or not all(isinstance(name, str) for name in columns):
+            raise InputError(
+                f"features must name one column or more, got {features!r}. Pass the columns of "
+                "numbers, or the one that holds an array or a Vector."
+            )
+        try:
+            types = [field.dataType for field in frame.select(*columns).schema]
+        except Exception as error:
+            if getattr(error, "getCondition", lambda: None)() is None:
+                raise
+            raise InputError(
+                f"features {list(columns)} are not all columns of the frame, which has "
+                f"{frame.columns}."
+            ) from error
+        if len(columns) == 1 and _is_vector(types[0]):
+            return cls(columns, "vector", narrow=False)
+        if len(columns) == 1 and isinstance(types[0], T.ArrayType):
+            element = types[0].elementType
+            _need_number(columns[0], element, "array of ")
+            return cls(columns, "array", isinstance(element, T.FloatType))
+        for name, kind in zip(columns, types, strict=True):
+            _need_number(name, kind)
+        return cls(columns, "numbers", all(isinstance(kind, T.FloatType) for kind in types))
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the features, where each has a column."""
+        return list(self.columns) if self.kind == "numbers" else None
+
+    def array(self) -> Column:
+        """Return the features of a row as one array of numbers."""
+        number = "float" if self.narrow else "double"
+        if self.kind == "numbers":
+            return F.array(*(F.col(name).cast(number) for name in self.columns))
+        if self.kind == "array":
+            return F.col(self.columns[0]).cast(f"array<{number}>")
+        from pyspark.ml.functions import vector_to_array
+
+        return vector_to_array(F.col(self.columns[0]))
+
+    def points(self, block: pa.ListArray) -> Points:
+        """Return a block as points, or say which value is none."""
+        rows = rows_of(block)
+        if rows is None:
+            raise InputError(self._what_is_missing(block))
+        position = _kernel.first_beyond(rows, LARGEST_VALUE) if rows.size else -1
+        if position >= 0:
+            row, column = divmod(position, rows.shape[1])
+            value = float(rows[row, column])
+            rule = (
+                f"Values must lie within ±{LARGEST_VALUE:g}"
+                if np.isfinite(value)
+                else "Every value must be a finite number"
+            )
+            raise InputError(f"{self._place(column, value, rows[row].tolist())} {rule}; {_WAY_OUT}")
+        return rows
+
+    def _what_is_missing(self, block: pa.ListArray) -> str:
+        rows = block.to_pylist()
+        lengths = sorted({len(row) for row in rows if row is not None})
+        for row in rows:
+            if row is None:
+                return f"column {self.columns[0]!r} holds null. Every row must be there; {_WAY_OUT}"
+            if None in row:
+                place = self._place(row.index(None), None, row)
+                return f"{place} Every value must be a finite number; {_WAY_OUT}"
+        return (
+            f"column {self.columns[0]!r} holds arrays of {lengths[0]} and of {lengths[-1]} values. "
+            "All rows need as many."
+        )
+
+    def _place(self, column: int, value: float | None, row: Sequence[float | None]) -> str:
+        where = (
+            f"column {self.columns[column]!r} holds"
+            if self.kind == "numbers"
+            else f"column {self.columns[0]!r} holds at place {column}"
+        )
+        shown = ", ".join("null" if x is None else f"{x:g}" for x in row[:_SHOWN])
+        more = ", ..." if len(row) > _SHOWN else ""
+        written = "null" if value is None else "NaN" if np.isnan(value) else f"{value:g}"
+        return f"{where} {written}, in the row [{shown}{more}]."
+
+
+_WAY_OUT = "drop or fill such rows before, as with frame.dropna(subset=[...])."
+
+
+def rows_of(block: pa.ListArray) -> Points | None:
+    """Return a block's rows as one table; None where a value is missing or lengths differ."""
+    if not len(block):
+        return np.empty((0, 0))
+    values = block.flatten()
+    width, rest = divmod(len(values), len(block))
+    if block.null_count or values.null_count or rest:
+        return None
+    offsets = to_numpy(block.offsets)
+    if (np.diff(offsets) != width).any():
+        return None
+    return to_numpy(values).reshape(len(block), width)
+
+
+def _is_vector(kind: T.DataType) -> bool:
+    return isinstance(kind, T.UserDefinedType) and kind.simpleString() == "vector"
+
+
+def _need_number(name: str, kind: T.DataType, before: str = "") -> None:
+    if isinstance(kind, _NUMBERS):
+        return
+    raise InputTypeError(
+        f"column {name!r} is {before}{kind.simpleString()}, which is not a number. Cast or encode "
+        "it first, or leave it out; several columns of numbers, or one array or Vector, are read."
+    )

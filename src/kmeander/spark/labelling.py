@@ -1,0 +1,127 @@
+"""Which cluster the rows of an Arrow block are in: what executors do for `assign`.
+
+Nothing here needs scikit-learn, which a worker would take half a second to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kmeander.arrays import LARGEST_VALUE, Centroids, Points
+from kmeander.arrow_arrays import to_arrow, to_numpy
+from kmeander.exceptions import InputError
+from kmeander.lloyd import nearest
+from kmeander.spark.columns import rows_of
+from kmeander.spark.storage import read_from_executor
+from kmeander.stream_model import StreamModel
+
+RESULT = "cluster int, id bigint, distance double"
+NAMES = ("cluster", "id", "distance")
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """All that it takes to assign rows: centroids and the ids of their clusters."""
+
+    centroids: Centroids
+    ids: NDArray[np.int64]
+
+    def state(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return it as plain arrays and numbers, with the columns that hold the features."""
+        return {"centroids": self.centroids, "ids": self.ids, "columns": list(columns)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Fixed:
+        """Make it from what `state` returned."""
+        return cls(state["centroids"], state["ids"])
+
+    @classmethod
+    def of(cls, model: StreamModel) -> Fixed | None:
+        """Take it from a model; None while that has no centroids."""
+        if model.centroids is None:
+            return None
+        return cls(model.centroids, _ids_of(model))
+
+
+def _ids_of(model: StreamModel) -> NDArray[np.int64]:
+    """Return the lasting ids of a model's clusters: the numbers of their rows, if it has none."""
+    ids = getattr(model, "cluster_ids", None)
+    return np.arange(model.n_clusters, dtype=np.int64) if ids is None else np.asarray(ids, np.int64)
+
+
+@lru_cache(maxsize=8)
+def fixed_at(uri: str, batch_id: int) -> Fixed:
+    """Return centroids of a checkpoint; a worker lives on and needs each but once."""
+    return Fixed.from_state(read_from_executor(uri, batch_id))
+
+
+def assigned(block: pa.Array, fixed: Fixed | None) -> pa.Array:
+    """Return cluster, id and distance of each row of a block."""
+    n_rows = len(block)
+    clusters, distances = np.zeros(n_rows, np.int32), np.zeros(n_rows)
+    bad = np.ones(n_rows, dtype=bool)
+    if fixed is not None:
+        points, good = _good_rows(block)
+        if len(points):
+            if points.shape[1] != fixed.centroids.shape[1]:
+                raise InputError(
+                    f"the features have {points.shape[1]} values, the model has learnt "
+                    f"{fixed.centroids.shape[1]}."
+                )
+            # One thread: a task is one of many on its machine.
+            labels, squared = nearest(points, fixed.centroids, 1)
+            clusters[good], distances[good], bad = labels, np.sqrt(squared), ~good
+    ids = np.zeros(n_rows, np.int64) if fixed is None else fixed.ids[clusters]
+    mask = pa.array(bad.tolist(), pa.bool_()) if bad.any() else None
+    return pa.StructArray.from_arrays(
+        [_masked(values, mask) for values in (clusters, ids, distances)], names=list(NAMES)
+    )
+
+
+def _masked(values: NDArray[Any], mask: pa.Array | None) -> pa.Array:
+    column = to_arrow(values)
+    if mask is None:
+        return column
+    import pyarrow.compute as pc
+
+    return pc.if_else(mask, pa.scalar(None, column.type), column)
+
+
+def _good_rows(block: pa.Array) -> tuple[Points, NDArray[np.bool_]]:
+    """Return the rows that are points, and which those are."""
+    table = rows_of(block)
+    if table is None:  # seldom, and not in a hurry: row by row
+        known = [None if row is None or None in row else row for row in (block.to_pylist())]
+        good = np.array([row is not None for row in known], dtype=bool)
+        complete = [row for row in known if row is not None]
+        if len({len(row) for row in complete}) > 1:
+            raise InputError("the features are arrays of different lengths. All rows need as many.")
+        dtype = np.float32 if pa.types.is_float32(block.type.value_type) else np.float64
+        rows: Any = np.array(complete, dtype=dtype).reshape(len(complete), -1)
+    else:
+        rows, good = table, np.ones(len(table), dtype=bool)
+    finite = (np.abs(rows) <= LARGEST_VALUE).all(axis=1) if rows.size else np.zeros(0, dtype=bool)
+    if not finite.all():
+        good[np.flatnonzero(good)[~finite]] = False
+        rows = rows[finite]
+    return np.ascontiguousarray(rows), good
+
+
+def interleaved(columns: Sequence[pa.Array]) -> pa.Array:
+    """Return columns of numbers as one of arrays."""
+    narrow = all(pa.types.is_float32(column.type) for column in columns)
+    kind = pa.float32() if narrow else pa.float64()
+    wide = [column.cast(kind) for column in columns]
+    nulls = np.column_stack([to_numpy(column.is_null()) for column in wide])
+    rows = np.column_stack([to_numpy(column.fill_null(np.nan)) for column in wide])
+    rows[nulls] = np.nan  # which is as good as null: no cluster
+    values = to_arrow(rows.ravel())
+    offsets = to_arrow(np.arange(len(rows) + 1, dtype=np.int32) * np.int32(rows.shape[1]))
+    return pa.ListArray.from_arrays(offsets, values)
