@@ -46,7 +46,7 @@ bench: $(BENCH_READY)
 
 # On Spark: beside MLlib's StreamingKMeans, and what a batch costs; QUICK=1 leaves out the large ones.
 bench-spark: $(SPARK_READY)
-	$(BIN)/python -m benchmarks.bench_spark $(if $(QUICK),--quick)
+	$(BIN)/python -m benchmarks.bench_spark $(if $(DATA),"$(DATA)") $(if $(QUICK),--quick)
 
 # The figures and findings of the paper, or beyond it; FULL=1 runs the whole grid.
 experiment: $(if $(RIVER),$(BENCH_READY),$(READY))

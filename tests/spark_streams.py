@@ -116,7 +116,7 @@ def stream_of_points(n_batches: int = 6) -> list[Array]:
 
 def expected_model(batches: list[Array], **settings: Any) -> tuple[FSKM, list[Step]]:
     """What the local model learns from the rows in lexicographic order."""
-    model = FSKM(N_CLUSTERS, random_state=3, **settings)
+    model = estimator(**settings)._new_model(3)
     steps = [model.step(Batch(i, x[lexicographic(x)])) for i, x in enumerate(batches)]
     return model, steps
 

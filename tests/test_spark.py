@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from kmeander import (
-    FSKM,
     Batch,
     CheckpointError,
     ForgetfulKMeans,
@@ -72,7 +71,7 @@ def learner(spark: SparkSession, folder: Path, **how: Any) -> Any:
     from kmeander.spark.models import centroid_checkpoints, model_checkpoints
 
     frame = spark.createDataFrame([], SCHEMA)
-    model = how.pop("model", FSKM(4, random_state=3))
+    model = how.pop("model", estimator()._new_model(3))
     made = Learner(
         model,
         Collector(Features.of(frame, COLUMNS), "exact", 10**9, 100),
@@ -121,7 +120,7 @@ def test_a_stopped_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Pa
     learn_all(files(spark, tmp_path / "in"), tmp_path / "state", ForgetfulKMeans(4, rho=0.9))
     twin = ForgetfulKMeans(4, random_state=seed)
     for index, points in enumerate(batches):
-        twin.set_params(rho=0.9 if index >= 4 else 0.5)
+        twin.set_params(rho=0.9 if index >= 4 else ForgetfulKMeans().rho)
         twin.partial_fit(points[lexicographic(points)])
     found = ks.load(str(tmp_path / "state"), spark=spark)
     assert state_bytes(found._model) == state_bytes(twin._model)
@@ -318,10 +317,11 @@ def test_a_stream_of_coresets_says_so_and_its_errors_are_near(
     told = learn_all(
         files(spark, tmp_path / "in").repartition(3),
         tmp_path / "state",
+        ForgetfulKMeans.as_in_paper(4, rho=0.5, random_state=3),
         summary="coreset",
         coreset_size=150,
     )
-    _, exact = expected_model(batches)
+    _, exact = expected_model(batches, refine=None, forgetting="fixed", rho=0.5)
     for (_, step), expected in zip(told, exact, strict=True):
         assert (step.n_points, step.n_means) == (1500, 150)
         assert step.n_summarised == step.n_batches == expected.n_batches
