@@ -11,7 +11,9 @@ The same Parquet files are streamed, one file a trigger, through `foreachBatch` 
 
 Errors are SKM errors: of the rows since the last drift, 1 and 2 batches after it. The excess is
 that over the best of all methods, PSKM, which is told of drifts, among them. Times are of whole
-triggers as Spark reports them, the first left out, in which workers start.
+triggers as Spark reports them, the first left out, in which workers start; of the others the
+fastest counts, and beside it the processor time of one, on average, over all processes: on a busy
+machine read that.
 """
 
 from __future__ import annotations
@@ -101,11 +103,35 @@ class Run:
     seconds: list[float] = field(default_factory=list)  # of triggers
     driver: list[float] = field(default_factory=list)  # outside the job
     received: list[int] = field(default_factory=list)  # bytes that came to the driver
+    cpu: list[float] = field(default_factory=list)  # processor time so far, after each batch
 
     @property
     def trigger(self) -> float:
-        """Median seconds, without the first trigger."""
-        return statistics.median(self.seconds[1:] or self.seconds)
+        """Seconds of the fastest trigger after the first."""
+        return min(self.seconds[1:] or self.seconds)
+
+    @property
+    def cpu_of_one(self) -> float:
+        """Processor seconds from the end of one batch to that of the next, on average."""
+        return (self.cpu[-1] - self.cpu[0]) / max(1, len(self.cpu) - 1)
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process and of all below it, Spark's and its workers', so far."""
+    parents, ticks = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        parents[int(folder.name)] = int(words[1])
+        ticks[int(folder.name)] = sum(map(int, words[11:15]))
+    ours = {os.getpid()}
+    while True:
+        more = {child for child, parent in parents.items() if parent in ours} - ours
+        if not more:
+            return float(sum(ticks.get(one, 0) for one in ours) / os.sysconf("SC_CLK_TCK"))
+        ours |= more
 
 
 def triggers(query: Any) -> list[float]:
@@ -135,6 +161,7 @@ def run_kmeander(
         in_job[0], begun = 0.0, time.perf_counter()
         take(learner, frame, batch_id)
         run.driver.append(time.perf_counter() - begun - in_job[0])
+        run.cpu.append(cpu_seconds())
 
     frames = stream(spark, folder)
     frame_class.toArrow, learner_class.take = timed, taken
@@ -161,7 +188,12 @@ def run_handler(
 ) -> Run:
     """Give every micro-batch to a function."""
     run = Run(name)
-    writer = stream(spark, folder).writeStream.foreachBatch(handle).trigger(availableNow=True)
+
+    def handled(frame: DataFrame, batch_id: int) -> None:
+        handle(frame, batch_id)
+        run.cpu.append(cpu_seconds())
+
+    writer = stream(spark, folder).writeStream.foreachBatch(handled).trigger(availableNow=True)
     with tempfile.TemporaryDirectory() as state:
         run.seconds = triggers(writer.option("checkpointLocation", state).start())
     return run
@@ -269,15 +301,16 @@ def cost(spark: SparkSession, n_rows: int, n_triggers: int) -> None:
         sums = run_sums(spark, folder)
         coreset = run_kmeander(spark, folder, CLUSTERS, "coreset")
         exact = run_kmeander(spark, folder, CLUSTERS, "exact") if n_rows <= 10**6 else None
-    ratio = coreset.trigger / sums.trigger
-    line = f"| {n_rows:.0e} | {sums.trigger:.2f} | {coreset.trigger:.2f} | {ratio:.2f} "
-    line += f"| {statistics.median(coreset.driver[1:]):.2f} | {_mib(coreset)} "
-    if exact is None:
-        line += "| - | - | - |"
-    else:
-        line += f"| {exact.trigger:.2f} | {statistics.median(exact.driver[1:]):.2f} "
-        line += f"| {_mib(exact)} |"
-    print(line, flush=True)
+    words = [f"{n_rows:.0e}"]
+    words += [f"{sums.trigger:.2f}", f"{coreset.trigger:.2f}"]
+    words += [f"{coreset.trigger / sums.trigger:.2f}"]
+    words += [f"{sums.cpu_of_one:.2f}", f"{coreset.cpu_of_one:.2f}"]
+    words += [f"{coreset.cpu_of_one / sums.cpu_of_one:.2f}"]
+    words += [f"{min(coreset.driver[1:]):.2f}", _mib(coreset)]
+    words += ["-"] * 3 if exact is None else [
+        f"{exact.trigger:.2f}", f"{min(exact.driver[1:]):.2f}", _mib(exact)
+    ]  # fmt: skip
+    print(f"| {' | '.join(words)} |", flush=True)
 
 
 def _mib(run: Run) -> str:
@@ -290,6 +323,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="no more than 10^5 rows, one stream")
     parser.add_argument("--triggers", type=int, default=6)
     parser.add_argument("--clusters", type=int, nargs="+", default=[10])
+    parser.add_argument("--powers", type=int, nargs="+", default=[4, 5, 6, 7], help="of ten, rows")
     parser.add_argument("--only", choices=["errors", "cost"])
     asked = parser.parse_args()
     spark = session()
@@ -312,12 +346,12 @@ def main() -> None:
         )
         print(f"  asked: at most half of MLlib's; measured {ours / theirs:.2f} of it")
     if asked.only != "errors":
-        print(f"\nA trigger of N rows x {COLUMNS}, K = {CLUSTERS}: seconds (medians)\n")
+        print(f"\nA trigger of N rows x {COLUMNS}, K = {CLUSTERS}, in seconds\n")
         print(
-            "| N | sums only | coreset | times sums | of it driver | MiB received | exact "
-            "| of it driver | MiB received |\n|---|---|---|---|---|---|---|---|---|"
+            "| N | sums only | coreset | ratio | sums, CPU | coreset, CPU | ratio "
+            "| coreset, driver | MiB | exact | exact, driver | MiB |\n" + "|---" * 12 + "|"
         )
-        for power in range(4, 6 if asked.quick else 8):
+        for power in range(4, 6) if asked.quick else asked.powers:
             cost(spark, 10**power, 3 if power == 7 else asked.triggers)
     spark.stop()
 
