@@ -23,7 +23,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py demo
 
 test: $(SPARK_READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 lint: $(SPARK_READY)
 	$(BIN)/ruff format --check .

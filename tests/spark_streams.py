@@ -49,11 +49,7 @@ def missing() -> str | None:
 
 
 WHY_NOT = missing()
-needs_spark = [
-    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
-    # One session at a time in a process; all of them in one worker, since the cores are few.
-    pytest.mark.xdist_group("spark"),
-]
+needs_spark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 
 @contextmanager
