@@ -323,6 +323,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="no more than 10^5 rows, one stream")
     parser.add_argument("--triggers", type=int, default=6)
     parser.add_argument("--clusters", type=int, nargs="+", default=[10])
+    parser.add_argument("--streams", nargs="+", help="only these: mixture, or a dataset")
     parser.add_argument("--powers", type=int, nargs="+", default=[4, 5, 6, 7], help="of ten, rows")
     parser.add_argument("--only", choices=["errors", "cost"])
     asked = parser.parse_args()
@@ -333,6 +334,8 @@ def main() -> None:
         if asked.data is not None:
             found, _ = load_datasets(asked.data, 20_000)
             streams += [(one.key, one.points.astype(np.float64)) for one in found]
+        if asked.streams:
+            streams = [one for one in streams if one[0] in asked.streams]
         excess: dict[str, list[float]] = {}
         for n_clusters in asked.clusters:
             for name, points in streams[: 1 if asked.quick else None]:
@@ -352,7 +355,7 @@ def main() -> None:
             "| coreset, driver | MiB | exact | exact, driver | MiB |\n" + "|---" * 12 + "|"
         )
         for power in range(4, 6) if asked.quick else asked.powers:
-            cost(spark, 10**power, 3 if power == 7 else asked.triggers)
+            cost(spark, 10**power, min(3, asked.triggers) if power == 7 else asked.triggers)
     spark.stop()
 
 

@@ -47,7 +47,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give all tests on Spark to one worker: its sessions are dear, and the cores are few."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class SparkTogether(LoadScopeScheduling):
+    class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         def _split_scope(self, nodeid: str) -> str:
             return "spark" if nodeid.startswith("tests/test_spark") else nodeid
 

@@ -212,8 +212,8 @@ def test_values_that_are_no_numbers_are_named(spark: SparkSession) -> None:
         (frame.selectExpr("if(x = 30, array(x), array(x, y)) v"), "v",
          "column 'v' holds arrays of 1 and of 2 values. All rows need as many."),
     ]  # fmt: skip
-    for given, features, message in cases:
-        for summary in ("exact", "auto", "coreset"):
+    for number, (given, features, message) in enumerate(cases):
+        for summary in ("exact", "auto", "coreset") if number == 1 else ("auto",):
             with pytest.raises(InputError) as caught:
                 collected(given, features, summary=summary)
             assert str(caught.value) == message
