@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kmeander import memory_state
 from kmeander.arguments import generator_for, seed_from, whole_number
 from kmeander.arrays import (
     Centroids,
@@ -19,12 +20,11 @@ from kmeander.arrays import (
     frozen,
     frozen_copy,
 )
-from kmeander.arrival import Arrival, Estimate, arrive, usual_after
+from kmeander.arrival import Arrival, arrive, usual_after
 from kmeander.cluster_shape import misfits_at
-from kmeander.exceptions import InputError, InputTypeError
+from kmeander.exceptions import InputError
 from kmeander.following import Followed, follow
 from kmeander.initialise import Current, Start
-from kmeander.ladder import Ladder
 from kmeander.lineage import Lineage
 from kmeander.lloyd import (
     Limits,
@@ -35,6 +35,7 @@ from kmeander.memory import Clock, Memory
 from kmeander.records import Batch, Ids, Step
 from kmeander.refine import candidates_of, swap_centroids
 from kmeander.seeding import draw_seeds, kmeans
+from kmeander.step_checks import check_step
 from kmeander.window import Window
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class StreamModel(ABC):
         self._prepare()
         clock = Clock()
         memory = self._memory
-        self._check(memory, batch, previous, current)
+        check_step(memory, batch, self.n_clusters, previous, current)
         if memory.centroids is None:
             learnt = self._begin(memory, batch, clock, wait=True)
         else:
@@ -194,24 +195,11 @@ class StreamModel(ABC):
 
     def state(self) -> dict[str, Any]:
         """Return everything that the model is as plain arrays, numbers, lists and dicts."""
-        memory = self._memory
         return {
             "model": type(self).__name__,
             "settings": self.settings(),
             "seed": self.seed,
-            "n_steps": memory.n_steps,
-            "n_features": memory.n_features,
-            "centroids": memory.centroids,
-            "window": memory.window.state(),
-            "waiting_points": memory.waiting_points,
-            "waiting_weights": memory.waiting_weights,
-            "waiting_within": memory.waiting_within,
-            "concept": memory.concept,
-            "step": None if memory.step is None else memory.step.to_dict(),
-            "expected_error": memory.expected_error,
-            "usual": [[known.epsilon, known.se] for known in memory.usual],
-            "ladder": None if memory.ladder is None else list(memory.ladder.scores),
-            "lineage": None if memory.lineage is None else memory.lineage.state(),
+            **memory_state.to_state(self._memory),
         }
 
     @classmethod
@@ -222,27 +210,7 @@ class StreamModel(ABC):
                 f"the state is that of {state.get('model', 'no model')}, not of {cls.__name__}."
             )
         model = cls(**state["settings"], random_state=state["seed"])
-        # Arrays from a pickle can be written to; nothing here may.
-        for array in (state["centroids"], state["waiting_points"], state["waiting_weights"]):
-            if array is not None:
-                array.flags.writeable = False
-        step, lineage = _restored(state)
-        model._memory = Memory(
-            window=Window.from_state(state["window"]),
-            n_steps=state["n_steps"],
-            n_features=state["n_features"],
-            centroids=state["centroids"],
-            waiting_points=state["waiting_points"],
-            waiting_weights=state["waiting_weights"],
-            waiting_within=state.get("waiting_within", 0.0),  # from before batches of means
-            concept=state["concept"],
-            step=step,
-            # Formats before 2 did not have these.
-            expected_error=state.get("expected_error"),
-            usual=tuple(Estimate(*known) for known in state.get("usual", ())),
-            ladder=Ladder(tuple(state["ladder"])) if state.get("ladder") else None,
-            lineage=lineage,
-        )
+        model._memory = memory_state.from_state(state)
         return model
 
     def settings(self) -> dict[str, Any]:
@@ -259,50 +227,6 @@ class StreamModel(ABC):
 
     def _prepare(self) -> None:  # noqa: B027  # most need nothing
         """Load what the step will need."""
-
-    def _check(
-        self,
-        memory: Memory,
-        batch: Batch,
-        previous: ArrayLike | None,
-        current: LloydResult | None,
-    ) -> None:
-        if not isinstance(batch, Batch):
-            raise InputTypeError(
-                f"step takes a kmeander.Batch, got {type(batch).__name__}. Wrap the points: "
-                f"Batch({memory.n_steps}, points)."
-            )
-        if batch.index != memory.n_steps:
-            raise InputError(
-                f"batch has index {batch.index}, but the model has taken {memory.n_steps} batches. "
-                "A batch was lost or came twice; pass them in order, each once."
-            )
-        n_features = batch.points.shape[1]
-        if memory.n_features is not None and memory.n_features != n_features:
-            raise InputError(
-                f"batch {batch.index} has {n_features} columns, the batches before it have "
-                f"{memory.n_features}. All batches of a stream need the same columns."
-            )
-        if memory.centroids is None and (previous is not None or current is not None):
-            raise InputError(
-                "previous and current must be left out until the model has centroids; the first "
-                "batch begins with a K-means of its own."
-            )
-        if current is not None:
-            self._check_current(current, n_features)
-
-    def _check_current(self, current: LloydResult, n_features: int) -> None:
-        if not isinstance(current, LloydResult):
-            raise InputTypeError(
-                f"current must be a LloydResult, as weighted_lloyd returns, got "
-                f"{type(current).__name__}."
-            )
-        n_clusters, n_columns = current.centroids.shape
-        if n_clusters > self.n_clusters or n_columns != n_features:
-            raise InputError(
-                f"current has {n_clusters} centroids of {n_columns} columns, the model has "
-                f"{self.n_clusters} of {n_features}."
-            )
 
     def _commit(self, learnt: Memory) -> Step:
         assert learnt.step is not None
@@ -486,13 +410,3 @@ def _n_means(batch: Batch) -> int | None:
 
 def _lengths(rows: Centroids) -> Any:
     return frozen(np.sqrt((rows * rows).sum(axis=1)))
-
-
-def _restored(state: Mapping[str, Any]) -> tuple[Step | None, Lineage | None]:
-    """Return the last Step and the lineage; a state of before there were ids begins them anew."""
-    stored, known = state["step"], state.get("lineage")
-    step = None if stored is None else Step.from_dict(stored)
-    if state["centroids"] is None:
-        return step, None
-    lineage = Lineage.begun(state["centroids"], 0) if known is None else Lineage.from_state(known)
-    return step if step is None else replace(step, ids=lineage.ids, ended=lineage.ended), lineage
