@@ -14,11 +14,11 @@ constexpr std::size_t kLanes = 4;       // partial sums, so that loops can be ve
 
 double dot(const double *one, const double *other, std::size_t count) {
     double sums[kLanes] = {};
-    std::size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes)
+    const std::size_t whole = count - count % kLanes;
+    for (std::size_t i = 0; i < whole; i += kLanes)
         for (std::size_t lane = 0; lane < kLanes; ++lane)
             sums[lane] += one[i + lane] * other[i + lane];
-    for (; i < count; ++i) sums[0] += one[i] * other[i];
+    for (std::size_t i = whole; i < count; ++i) sums[0] += one[i] * other[i];
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
