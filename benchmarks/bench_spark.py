@@ -6,7 +6,7 @@ The same Parquet files are streamed, one file a trigger, through `foreachBatch` 
 
 - to `kmeander.spark.learn`, exact and by coresets;
 - to MLlib's StreamingKMeans, decayFactor = rho, timeUnit "batches", beginning with the centroids of
-  a K-means on the first batch (its own random centres are worse);
+  a K-means on the first batch, not with random ones;
 - to a function that only sums the columns through `mapInArrow`: what Spark takes for itself.
 
 Errors are SKM errors: of the rows since the last drift, 1 and 2 batches after it. The excess is
