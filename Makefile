@@ -60,7 +60,7 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@echo "Setting up .venv and building the kernel (about a minute the first time) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments]"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments,river]"
 	@touch $@
 
 # Spark, which only its tests, its types and its benchmark need: as large as everything else together.

@@ -29,6 +29,8 @@ PROMISED = {
     "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False)",
     "ForgetfulKMeans.as_in_paper": "(n_clusters=8, **params)",
     "ForgetfulKMeans.save": "(self, path)",
+    "PrequentialSplit": "(batch_size, *, min_train_batches=1, max_train_batches=None)",
+    "StreamFit": "(estimator, *, batch_size=500)",
     "load": "(path)",
     "kmeans_error": "(X, centroids, sample_weight=None)",
     "skm_error": "(batches, centroids)",
@@ -91,7 +93,7 @@ def test_importing_loads_nothing_heavy() -> None:
     code = """
         import sys, kmeander
         heavy = {"sklearn", "scipy", "pyarrow", "matplotlib", "pandas", "rich", "typer",
-                 "confluent_kafka", "pyspark"}
+                 "confluent_kafka", "pyspark", "river"}
         print(sorted(heavy & set(sys.modules)))
         model = kmeander.FSKM(2, init="previous", random_state=0)
         for index in range(2):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         theorem1_gap,
     )
     from kmeander.prediction import predict
+    from kmeander.prequential import PrequentialSplit, StreamFit
     from kmeander.records import Batch, Step
     from kmeander.runner import run
     from kmeander.seeding import kmeans_plusplus
@@ -54,9 +55,11 @@ __all__ = [
     "InputTypeError",
     "KmeanderError",
     "LloydResult",
+    "PrequentialSplit",
     "PrivilegedKMeans",
     "Step",
     "StreamError",
+    "StreamFit",
     "Suggestion",
     "initialise",
     "kmeans_error",
@@ -90,9 +93,11 @@ _HOMES = {
     "InputTypeError": "exceptions",
     "KmeanderError": "exceptions",
     "LloydResult": "lloyd",
+    "PrequentialSplit": "prequential",
     "PrivilegedKMeans": "estimators",
     "Step": "records",
     "StreamError": "exceptions",
+    "StreamFit": "prequential",
     "Suggestion": "choose_clusters",
     "kmeans_error": "objective",
     "kmeans_plusplus": "seeding",
