@@ -61,6 +61,8 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments,river]"
+	@# BERTopic alone, as its guide says: what it embeds texts with would be gigabytes.
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps bertopic tqdm pyyaml
 	@touch $@
 
 # Spark, which only its tests, its types and its benchmark need: as large as everything else together.

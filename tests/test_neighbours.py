@@ -25,3 +25,8 @@ def test_the_python_of_the_page_prints_what_it_says(block: str, tmp_path: Path) 
     assert done.stderr == ""
     shown = re.findall(r"^print\(.*\)  # (.*)$", block, re.M)
     assert shown and done.stdout.splitlines() == shown
+
+
+def test_the_lines_on_bertopic_are_python() -> None:
+    (block,) = re.findall(r"```py\n(.*?)```", PAGE, re.S)
+    compile(block, "docs/neighbours.md", "exec")
