@@ -1,4 +1,4 @@
-"""The package as a whole: promised names, import cost, README, and the wheel in an empty place."""
+"""The package as a whole: promised names, import cost, README."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-import venv
 from pathlib import Path
 
 import pytest
@@ -180,49 +179,6 @@ def test_the_demo_ends_in_a_summary_and_a_picture(tmp_path: Path) -> None:
     ours, theirs = map(float, rows["41-59, after it"])
     assert ours < theirs / 4
     assert (tmp_path / "demo.png").stat().st_size > 50_000
-
-
-def test_the_wheel_works_in_an_empty_environment_without_extras(tmp_path: Path) -> None:
-    """Built as a user's pip would build it, used without anything but its own dependencies."""
-    wheels, empty = tmp_path / "wheels", tmp_path / "empty"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels),
-         "--config-settings", f"build-dir={tmp_path / 'build'}", str(ROOT)],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    (wheel,) = wheels.iterdir()
-    venv.create(empty, with_pip=True)
-    inside = str(empty / "bin" / "python")
-    subprocess.run(
-        [inside, "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt"),
-         str(wheel)],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    code = """
-        import importlib.util
-        from kmeander import ForgetfulKMeans
-        model = ForgetfulKMeans(2, random_state=0)
-        for hour in range(3):
-            model.partial_fit([[0.0 + hour], [1.0 + hour], [50.0], [51.0]])
-        print(sorted(model.cluster_centers_.ravel().round(2).tolist()))
-        print([bool(importlib.util.find_spec(name)) for name in ("typer", "pyarrow", "pytest")])
-        """
-    done = subprocess.run(
-        [inside, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False,
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == ["[1.83, 50.5]", "[False, False, False]"]
-    program = subprocess.run(
-        [str(empty / "bin" / "kmeander"), "--help"], capture_output=True, text=True, check=False
-    )
-    assert program.returncode == 1
-    assert program.stderr == (
-        "kmeander: the command line needs typer: pip install 'kmeander[cli]'\n"
-    )
 
 
 def test_show_config_names_the_kernel_and_the_threads(
