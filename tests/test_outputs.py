@@ -48,7 +48,7 @@ def readings(tmp_path: Path) -> Path:
 
 
 def learnt(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any]]:
-    """Centroids, labels and distances after each batch, by the model alone."""
+    """Centroids, ids of the rows' clusters and distances after each batch, by the model alone."""
     model = FSKM(n_clusters, **DEFAULTS, random_state=0)
     found = []
     for index, points in enumerate(batches):
@@ -57,7 +57,8 @@ def learnt(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any]
         labels, squared = nearest(points, model.centroids, 1)
         assert model.labels is not None
         assert labels.tolist() == model.labels.tolist()
-        found.append((model.centroids, labels, np.sqrt(squared)))
+        assert model.cluster_ids is not None
+        found.append((model.centroids, model.cluster_ids[labels], np.sqrt(squared)))
     return found
 
 
@@ -109,7 +110,8 @@ def test_centroids_are_a_table_in_the_units_of_the_stream(readings: Path, tmp_pa
     with (tmp_path / "c.csv").open() as file:
         found = list(csv.DictReader(file))
     assert list(found[0]) == ["cluster", "share", *NAMES]
-    assert [row["cluster"] for row in found] == ["0", "1", "2", "3"]
+    assert summary.last.ids is not None
+    assert [row["cluster"] for row in found] == [str(number) for number in summary.last.ids]
     for row, centroid in zip(found, expected, strict=True):
         assert [float(row[name]) for name in NAMES] == pytest.approx(centroid.tolist())
     assert sum(float(row["share"]) for row in found) == pytest.approx(1.0)
@@ -216,7 +218,7 @@ def test_a_saved_model_predicts_in_python_and_on_the_command_line(
     run(readings, 4, batch_size=40, exclude=["key"], model_out=model)
     loaded = load(model)
     frame = pd.DataFrame(ROWS, columns=NAMES)
-    labels = loaded.predict(frame).tolist()
+    labels = loaded.cluster_ids_[loaded.predict(frame)].tolist()
     done = kmeander("predict", str(readings), "--model", str(model), "--out", str(out),
                     "--id-column", "key")  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -236,7 +238,8 @@ def test_a_standardised_model_takes_rows_as_they_are(readings: Path, tmp_path: P
     model, out = tmp_path / "model.km", tmp_path / "out.ndjson"
     summary = run(readings, 4, batch_size=40, exclude=["key"], standardize=True, model_out=model)
     pipeline = load(model)
-    labels = pipeline.predict(pd.DataFrame(ROWS, columns=NAMES)).tolist()
+    rows = pipeline.predict(pd.DataFrame(ROWS, columns=NAMES))
+    labels = pipeline[-1].cluster_ids_[rows].tolist()
     assert pipeline[-1].step_ == summary.last
     predict(readings, model, out=out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
