@@ -130,3 +130,18 @@ def test_batches_smaller_than_the_number_of_clusters_are_forecast_too() -> None:
         step = model.step(Batch(index, rng.normal(size=(3, 2))))
     assert step.rho in RHOS
     assert any(model.state()["ladder"])
+
+
+def test_a_batch_of_means_counts_what_its_means_hide() -> None:
+    """Four rows and the two means that stand for them are forecast with the same errors."""
+    model = FSKM(2, rho="auto", init="previous", random_state=0)
+    for batch in walking(3, 2.0):
+        model.step(batch)
+    assert model.centroids is not None
+    rows = Batch(3, [[0.0, 0.0], [2.0, 0.0], [50.0, 50.0], [52.0, 50.0]])
+    means_of_rows = Batch.of_means(3, [[1.0, 0.0], [51.0, 50.0]], [2, 2], within=4.0, n_rows=4)
+    ladders = [
+        Ladder().after(model.window, batch, model.centroids, Limits())
+        for batch in (rows, means_of_rows)
+    ]
+    assert ladders[0].scores == pytest.approx(ladders[1].scores)

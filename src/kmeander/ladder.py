@@ -43,8 +43,10 @@ class Ladder:
 
         `centroids` stand for a cluster that weighs nothing.
         """
+        hidden = (batch.within or 0.0) / batch.mass  # where the batch came as means of its rows
         errors = [
-            measure(
+            hidden
+            + measure(
                 batch.points, batch.weights, means(window, rho, centroids), limits.n_threads
             ).error
             for rho in RHOS
