@@ -21,7 +21,7 @@ from kmeander.lineage import Lineage
 from kmeander.lloyd import Limits, fit_window
 from kmeander.noise import levels_for
 from kmeander.scenarios import ClusterConcept, evolve_clusters
-from kmeander.window import Window
+from kmeander.window import Remembered, Summary, Window
 from tests import naive_changes
 
 Points = NDArray[np.float64]
@@ -323,6 +323,26 @@ def test_shares_are_exact_and_sum_to_one(seed: int, weighted: bool) -> None:
     np.testing.assert_allclose([share for _, share in why.clusters], shares.sum(axis=1), atol=1e-9)
     np.testing.assert_allclose(why.features, shares.sum(axis=0), atol=1e-9)
     assert sum(share for _, share in why.clusters) == pytest.approx(1.0)
+    assert sum(why.features) == pytest.approx(1.0)
+
+
+def test_means_are_explained_with_what_they_hide() -> None:
+    """The difference is that of the errors also where batches are remembered by means."""
+    rng = np.random.default_rng(0)
+    centroids = rng.normal(size=(3, 2))
+    points = rng.normal(size=(40, 2))
+    hidden = Remembered(points, np.full(40, 2.0), Summary(within=24.0, n_batches=1, span=0.0))
+    window = Window(0.5, (hidden,), (1.0,))
+    window = fit_window(window, centroids, Limits(), only_assign=True).window
+    newest = replace(hidden, points=points + 5.0)
+    why = explain(window, newest, centroids, np.arange(3), 1)
+    assert why is not None
+    ones = np.ones(40)
+    error = [
+        np.sum(naive_changes.error_parts(some, ones, centroids)) + 24.0 / 80.0
+        for some in (points, points + 5.0)
+    ]
+    assert why.difference == pytest.approx(error[1] - error[0])
     assert sum(why.features) == pytest.approx(1.0)
 
 

@@ -51,6 +51,7 @@ def explain(
     labels = nearest(batch.points, before, n_threads)[0]
     newest = _Moments(before)
     newest.add(batch, 1.0, labels)
+    newest.add_hidden(batch.within)
     share, mean, variance = newest.normalised()
     share_before, mean_before, variance_before = older.normalised()
     moved = share * mean**2 - share_before * mean_before**2
@@ -94,11 +95,7 @@ def _moments(window: Window, centroids: Centroids) -> _Moments | None:
     found = _Moments(centroids)
     for decay, batch, known in zip(window.decay.tolist(), window.batches, labels, strict=False):
         found.add(batch, decay, known)
-    # What summaries hide is known in total only: it is shared out like what they show.
-    if window.within > 0:
-        total = found.squares.sum()
-        even = found.mass[:, np.newaxis] / found.mass.sum() / centroids.shape[1]
-        found.squares += window.within * (found.squares / total if total > 0 else even)
+    found.add_hidden(window.within)
     return found
 
 
@@ -121,6 +118,13 @@ class _Moments:
             self.sums,
             self.squares,
         )
+
+    def add_hidden(self, within: float) -> None:
+        """Add what means hide: known in total only, it is shared out like what they show."""
+        if within > 0:
+            total = self.squares.sum()
+            even = self.mass[:, np.newaxis] / self.mass.sum() / self.squares.shape[1]
+            self.squares += within * (self.squares / total if total > 0 else even)
 
     def normalised(self) -> tuple[Table, Table, Table]:
         """Return share, mean and variance in each cluster along each column."""
