@@ -64,6 +64,8 @@ def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None
     batches = [*stream[:-1], stream[-1][:-15]]
     expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
     facts = found[0].pop("run")
+    for line in found:  # beside the Step, what happened in words
+        assert bool(line.pop("words", [])) == bool(line["events"])
     assert found == expected
     assert facts["columns"] == ["temp", "load"]
     assert facts["settings"]["n_clusters"] == 4

@@ -12,7 +12,7 @@ from kmeander.exceptions import InputError
 from kmeander.page.story import Story
 
 # Seconds between two looks at the file.
-PAUSE = 0.1
+PAUSE = 0.05
 # Lines taken in before others may look.
 AT_ONCE = 200
 

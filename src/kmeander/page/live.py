@@ -23,7 +23,7 @@ ADDRESS = "127.0.0.1"
 # Batches kept, and shown at first.
 KEEP, SHOWN = 5000, 200
 # Milliseconds between two looks at what is new.
-TICK = 150
+TICK = 75
 
 TEMPLATE = Template(
     """
