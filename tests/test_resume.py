@@ -504,10 +504,11 @@ def test_a_full_disk_ends_in_one_line_and_the_run_can_go_on(
         preexec_fn=limited(n_bytes),
     )
     assert failed.returncode == 1
-    assert len(failed.stderr.splitlines()) == 1
-    assert failed.stderr.startswith(f"kmeander run: {option}")
-    assert "cannot be written: File too large." in failed.stderr
-    assert "make room, and run the same command again." in failed.stderr
+    *events, message = failed.stderr.splitlines()
+    assert all(line.startswith("batch ") for line in events)
+    assert message.startswith(f"kmeander run: {option}")
+    assert "cannot be written: File too large." in message
+    assert "make room, and run the same command again." in message
     done = kmeander(*words(readings, tmp_path))
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path) == undisturbed

@@ -117,6 +117,9 @@ def _wait(document: Document, follower: Follower) -> None:
     """Say that nothing is there yet, and begin anew as soon as something is."""
     text = Div(text="Waiting for the first batch ...", disable_math=True)
     text.js_on_change("name", CustomJS(code="location.reload()"))
+    # The first batch may come before the browser has got this page: then nothing changes there.
+    begin_anew = CustomJS(args={"text": text}, code="if (text.name) location.reload()")
+    document.js_on_event("document_ready", begin_anew)
     document.add_root(text)
 
     def tick() -> None:
