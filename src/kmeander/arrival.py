@@ -16,8 +16,8 @@ from kmeander.window import NEGLIGIBLE, Partition
 FALSE_ALARM_RATE = 1e-3
 ALARM_Z = NormalDist().inv_cdf(1 - FALSE_ALARM_RATE)
 
-# Estimates from which it is known what is usual, and how many of the latest are remembered.
-FEWEST_USUAL, MOST_USUAL = 5, 20
+# Estimates that say what is usual: so many of the latest.
+MOST_USUAL = 20
 
 # A normal variable is this many times its median absolute deviation.
 _NORMAL_SPREAD = 1.4826
@@ -44,14 +44,17 @@ class Estimate:
 
         The median of the estimates before counts as usual, and their spread, as far as sampling
         does not explain it, as chance: a stream that changes at every batch is not in alarm all the
-        time. With few points, Student's t is turned into the z that is as rare (Wallace 1959).
-        None while too little is known.
+        time. As long as nothing is known, a stream is taken to be calm. With few points, Student's
+        t is turned into the z that is as rare (Wallace 1959). None for a batch of one point, or
+        where nothing scatters.
         """
-        if len(usual) < FEWEST_USUAL or n_points < 2:
+        if n_points < 2:
             return None
-        centre = median([known.epsilon for known in usual])
-        spread = _NORMAL_SPREAD * median([abs(known.epsilon - centre) for known in usual])
-        beyond = max(0.0, spread**2 - median([known.se**2 for known in usual]))
+        centre = beyond = 0.0
+        if usual:
+            centre = median([known.epsilon for known in usual])
+            spread = _NORMAL_SPREAD * median([abs(known.epsilon - centre) for known in usual])
+            beyond = max(0.0, spread**2 - median([known.se**2 for known in usual]))
         deviation = math.sqrt(self.se**2 + beyond)
         if deviation == 0:
             return None

@@ -210,8 +210,8 @@ class Step:
     drift_se : float or None
         Its standard error.
     drift_z : float or None
-        How many standard deviations it lies above what is usual in this stream; None until a few
-        batches have shown what that is.
+        How many standard deviations it lies above what is usual in this stream, as far as that is
+        known; None where nothing scatters, or the batch is one point.
     history_kept : float
         Share of their weight that the batches before this one kept, beside rho, although it
         contradicts them: 1 where it does not; see `forgetting` of `FSKM`.
