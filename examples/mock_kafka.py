@@ -22,11 +22,12 @@ def main(rows: Path, address_file: Path) -> None:
     holder = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0})
     (broker,) = holder.list_topics(timeout=10).brokers.values()
     address = f"{broker.host}:{broker.port}"
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 5, "log_level": 0})
     with rows.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             message = {name: float(value) for name, value in row.items()}
-            producer.produce("readings", json.dumps(message))
+            # One partition: only within one does a topic keep the order.
+            producer.produce("readings", json.dumps(message), partition=0)
             producer.poll(0)
     producer.produce("clusters", b"")  # a topic is made by its first message
     producer.flush()

@@ -486,3 +486,16 @@ def test_events_with_summaries_are_those_of_the_points() -> None:
             assert step.n_summarised > 0
             assert [e.kind for e in step.events] == (["drift", "moved"] if index == 39 else [])
             assert (step.why is None) == (index == 20)
+
+
+def test_a_cluster_beside_a_new_one_has_neither_moved_nor_grown() -> None:
+    """The new cluster's points come to the old one's cell, whose own points are where they were."""
+    rng = np.random.default_rng(0)
+    model = FSKM(2, **DEFAULTS, random_state=0)
+    for index in range(12):
+        centres = [[0.0, 0.0], [20.0, 0.0]] if index < 6 else [[0.0, 0.0], [0.0, 90.0]]
+        step = model.step(Batch(index, np.repeat(centres, 50, axis=0) + rng.normal(size=(100, 2))))
+        if index == 6:
+            told = [event.kind for event in step.events]
+    assert told[0] == "drift"
+    assert not {"moved", "grew", "shrank"} & set(told)

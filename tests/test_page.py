@@ -288,3 +288,11 @@ def test_a_bad_line_stops_the_follower_with_a_reason(steps: Path, tmp_path: Path
 def test_ids_keep_their_colours() -> None:
     assert len({color_of(number) for number in range(24)}) == 24
     assert color_of(3) == color_of(27)
+
+
+def test_a_report_of_an_unknown_ending_is_refused(tmp_path: Path) -> None:
+    steps = write_run(tmp_path / "steps.jsonl")
+    done = command("report", str(steps), "--out", "r.pdf", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--out r.pdf ends in none of" in done.stderr
+    assert not (tmp_path / "r.pdf").exists()

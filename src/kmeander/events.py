@@ -55,7 +55,7 @@ class Event:
         z = "" if self.z is None else f" (z {self.z:.1f})"
         value, was = self.value or 0.0, self.was or 0.0
         return {
-            "drift": f"drift: error {value:.0%} above what was expected{z}",
+            "drift": f"drift: error {_above(value)} what was expected{z}",
             "born": f"cluster {self.cluster} was born with {value:.1%} of the batch",
             "split": f"cluster {self.cluster} split from {self.other}",
             "died": f"cluster {self.cluster} died",
@@ -77,6 +77,10 @@ class Event:
                 f"not an event: {plain!r}. Its kind must be one of {', '.join(KINDS)}."
             )
         return cls(**{name: plain.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
+
+
+def _above(epsilon: float) -> str:
+    return f"{epsilon:.0%} above" if epsilon < 10 else f"{1 + epsilon:,.0f} times"
 
 
 @dataclass(frozen=True)

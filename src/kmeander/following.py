@@ -13,9 +13,9 @@ from kmeander.explain import explain
 from kmeander.identity import settle_ids
 from kmeander.lineage import Lineage
 from kmeander.lloyd import Limits, WindowFit, fit_window
-from kmeander.noise import FALSE_ALARMS, Changes, Levels, changes_beyond_noise, levels_for
+from kmeander.noise import FALSE_ALARMS, Change, Changes, Levels, changes_beyond_noise, levels_for
 from kmeander.records import Ids, Step
-from kmeander.window import Window
+from kmeander.window import Totals, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,8 @@ def follow(
         new = set(settled.ids.tolist()) - set(lineage.ids.tolist())
     if changes.moved or changes.shares:
         ids = lineage.ids if has_forgotten else settled.ids  # of the rows that were compared
+        if elsewhere or has_forgotten:
+            changes = _confirmed(changes, fit.totals, ids, settled, before)
         told, settled = _tell(changes, ids, settled, new, compared.window.n_batches, before, index)
         events += told
     is_drift = bool(events) and events[0].kind == "drift"
@@ -102,6 +104,37 @@ def follow(
         why = explain(remembered or window, window.batches[-1], before, lineage.ids, n_threads)
     settled = replace(settled, variance=frozen(changes.variance))
     return Followed(settled, tuple(events), why)
+
+
+def _confirmed(
+    changes: Changes, totals: Totals, ids: Ids, lineage: Lineage, before: Centroids
+) -> Changes:
+    """Return the changes of which the cluster itself shows at least half.
+
+    Changes are found in the cells of the old centroids. Where a centroid was put elsewhere, points
+    of a new cluster may have come to an old one's cell: that cluster has neither moved nor grown.
+    """
+    masses, sums = totals.masses[-1], totals.sums[-1]
+    rows = {number: row for row, number in enumerate(lineage.ids.tolist())}
+
+    def has_moved(change: Change) -> bool:
+        row = rows.get(int(ids[change.row]))
+        if row is None or masses[row] <= 0:
+            return False
+        away = sums[row] / masses[row] - before[change.row]
+        return float(np.sqrt((away * away).sum())) >= change.value / 2
+
+    def has_changed_share(change: Change) -> bool:
+        row = rows.get(int(ids[change.row]))
+        assert change.was is not None
+        share = 0.0 if row is None else masses[row] / masses.sum()
+        return bool((share - change.was) / (change.value - change.was) >= 0.5)
+
+    return replace(
+        changes,
+        moved=[change for change in changes.moved if has_moved(change)],
+        shares=[change for change in changes.shares if has_changed_share(change)],
+    )
 
 
 def _is_drift(

@@ -218,9 +218,9 @@ class Step:
     swapped : tuple of int
         Clusters whose centroid was put elsewhere by local search; see `refine` of `FSKM`.
     merged : tuple of tuple of int
-        Pairs of clusters that have become one: there is no valley between them. Fewer clusters
-        would do. Looked for at every few batches, on rows that have come since the last time, with
-        at most 1 false alarm in 200 times; so is `holds_two`.
+        Pairs of clusters that have become one, by row as in `swapped` and `reseeded`: there is no
+        valley between them. Fewer clusters would do. Looked for at every few batches, on rows that
+        have come since the last time, with at most 1 false alarm in 200 times; so is `holds_two`.
     holds_two : tuple of int
         Clusters with a valley in their midst: more clusters would fit better.
     ids : ndarray of shape (n_clusters,) or None

@@ -50,7 +50,7 @@ class RunSummary:
     stopped: bool = False
     last: Step | None = None
     events: dict[str, int] = field(default_factory=dict)
-    words: Callable[[Step], list[str]] = Step.words
+    words: Callable[[Step], list[str]] = field(default=Step.words, repr=False)
 
     def add(self, step: Step) -> None:
         """Count one more Step."""

@@ -95,9 +95,15 @@ def report(
 def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:
     if given is not None:
         return given
-    ending = "" if out is None else Path(out).suffix.lower()
-    known = {".json": ReportFormat.json, ".md": ReportFormat.md}
-    return known.get(ending, ReportFormat.html)
+    if out is None or out == "-":
+        return ReportFormat.html
+    ending = Path(out).suffix.lower()
+    known = {f".{one.value}": one for one in ReportFormat} | {".htm": ReportFormat.html}
+    if ending not in known:
+        raise typer.BadParameter(
+            f"--out {out} ends in none of {', '.join(known)}: name it so, or say --format"
+        )
+    return known[ending]
 
 
 def _made(story: Story, wanted: ReportFormat, extra: dict[str, str]) -> str:

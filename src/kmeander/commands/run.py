@@ -29,6 +29,9 @@ COLUMNS = "Rows and columns"
 OUTPUTS = "Outputs"
 SOURCE = "Source"
 
+# Clusters whose shares the summary names.
+SHARES_SHOWN = 12
+
 
 class Init(StrEnum):
     """Where Lloyd starts at each batch."""
@@ -406,8 +409,7 @@ def _tell_clusters(summary: RunSummary, last: Step) -> None:
         f"Surrogate error {last.surrogate_error:.6g}, newest batch {last.batch_error:.6g}; "
         f"window of {count(last.n_batches, 'batch')}, rho {last.rho:.4g}."
     )
-    shares = " ".join(f"{mass / last.mass:.1%}" for mass in last.masses)
-    say(f"Shares of the clusters now: {shares}")
+    say(f"Shares of the clusters now: {_shares(last)}")
     if summary.events:
         told = ", ".join(f"{number:,} {kind}" for kind, number in summary.events.items())
         say(f"Events: {told}.")
@@ -440,4 +442,16 @@ def _refine(text: str) -> str | int | None:
         return int(text)
     raise typer.BadParameter(
         f"--refine must be swaps, none or the number of swaps to try, got {text!r}"
+    )
+
+
+def _shares(step: Step) -> str:
+    """Return id and share of the heaviest clusters, by id."""
+    assert step.masses is not None
+    assert step.ids is not None
+    pairs = sorted(zip(step.masses.tolist(), step.ids.tolist(), strict=True), reverse=True)
+    shown = sorted((number, mass) for mass, number in pairs[:SHARES_SHOWN])
+    words = ", ".join(f"{number}: {mass / step.mass:.1%}" for number, mass in shown)
+    return words + (
+        f", and {count(len(pairs) - len(shown), 'other')}" if pairs[SHARES_SHOWN:] else ""
     )
