@@ -162,7 +162,8 @@ def _sources(
     same = (among >= SAME * flow[suspects].sum(axis=1)[:, np.newaxis]) | (among >= SAME * into)
     gaps = ((homes[suspects, np.newaxis] - fit.centroids[suspects]) ** 2).sum(axis=2)
     radii = np.where(variance[suspects] > 0, variance[suspects], 1e-300)[:, np.newaxis]
-    rank = np.where(same, among / (1.0 + gaps / radii), 0.0)
+    with np.errstate(over="ignore"):  # a cluster of one point has hardly a radius: then all is far
+        rank = np.where(same, among / (1.0 + gaps / radii), 0.0)
     order = np.argsort(-rank, axis=None, kind="stable")
     free = set(range(len(suspects)))
     for place in order[: np.count_nonzero(rank)].tolist():

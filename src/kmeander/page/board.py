@@ -368,7 +368,7 @@ class Board:
 def _place_legend(plot: Any) -> None:
     plot.legend.location = "top_left"
     plot.legend.label_text_font_size = "11px"
-    plot.legend.background_fill_alpha = 0.7
+    plot.legend.background_fill_alpha = 0.4  # a peak behind it shows
     plot.legend.padding = 4
     plot.legend.spacing = 0
     plot.legend.click_policy = "hide"
