@@ -27,7 +27,7 @@ DIRECTIONS = np.random.default_rng(0).normal(size=(len(TOPICS), 16)) * 5.0
 
 
 def documents(rng: np.random.Generator, topics: list[str], n: int = 60) -> tuple[Any, Any, Any]:
-    """Short texts, the embeddings a language model might give them, and their topics."""
+    """Short texts, embeddings that lie together by topic, and their topics."""
     truth = rng.choice(topics, size=n).tolist()
     texts = [" ".join(rng.choice(WORDS[topic], size=6)) for topic in truth]
     middles = DIRECTIONS[[TOPICS.index(topic) for topic in truth]]

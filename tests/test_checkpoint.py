@@ -145,3 +145,11 @@ def test_a_checkpoint_of_format_1_loads_for_ever() -> None:
     np.testing.assert_allclose(loaded.cluster_centers_, whole.cluster_centers_, rtol=1e-9)
     assert loaded.labels_.tolist() == whole.labels_.tolist()
     assert loaded.n_steps_ == 4
+
+
+def test_a_folder_is_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        load(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} is a folder, a checkpoint is a file. A run's model is written by --model-out."
+    )

@@ -126,6 +126,10 @@ def clear(path: str | os.PathLike[str]) -> None:
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the state in the file at `path`."""
+    if Path(path).is_dir():
+        raise CheckpointError(
+            f"{path} is a folder, a checkpoint is a file. A run's model is written by --model-out."
+        )
     return from_bytes(Path(path).read_bytes(), str(path))
 
 

@@ -99,7 +99,9 @@ class FSKM(StreamModel):
             raise InputError(
                 f"forgetting must be one of {', '.join(map(repr, FORGETTING))}, got {forgetting!r}."
             )
-        self._chooses_rho = isinstance(rho, str) and rho == "auto"
+        if isinstance(rho, str) and rho != "auto":
+            raise InputError(f'rho must be a number in (0, 1] or "auto", got {rho!r}.')
+        self._chooses_rho = isinstance(rho, str)
         rho = LONGEST if self._chooses_rho else share_kept(rho)
         if max_batches is not None:
             max_batches = whole_number(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kmeander.commands.run import Format, Order
+from kmeander.commands.run_options import Format, Order
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.words import count, names, pairs, say
 

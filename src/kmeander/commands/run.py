@@ -6,13 +6,22 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kmeander.commands.progress import show_progress
+from kmeander.commands.run_options import (
+    Forgetting,
+    Format,
+    Init,
+    Late,
+    Order,
+    Start,
+    refine_of,
+    rho_of,
+)
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
 from kmeander.commands.words import count, names, pairs, say
@@ -31,55 +40,6 @@ SOURCE = "Source"
 
 # Clusters whose shares the summary names.
 SHARES_SHOWN = 12
-
-
-class Init(StrEnum):
-    """Where Lloyd starts at each batch."""
-
-    hungarian = "hungarian"
-    weighted = "weighted"
-    current = "current"
-    previous = "previous"
-
-
-class Forgetting(StrEnum):
-    """How the past is forgotten."""
-
-    adaptive = "adaptive"
-    fixed = "fixed"
-
-
-class Format(StrEnum):
-    """How rows are written down."""
-
-    csv = "csv"
-    tsv = "tsv"
-    ndjson = "ndjson"
-    json = "json"
-    parquet = "parquet"
-    arrow = "arrow"
-
-
-class Order(StrEnum):
-    """Which file of a folder comes first."""
-
-    name = "name"
-    time = "time"
-
-
-class Late(StrEnum):
-    """What becomes of late rows."""
-
-    keep = "keep"
-    skip = "skip"
-    error = "error"
-
-
-class Start(StrEnum):
-    """Where a topic is read from."""
-
-    earliest = "earliest"
-    latest = "latest"
 
 
 def run(
@@ -317,11 +277,11 @@ def run(
         summary = run_stream(
             source,
             clusters,
-            rho=_rho(rho),
+            rho=rho_of(rho),
             half_life=half_life,
             max_points=max_points,
             init=init.value,
-            refine=_refine(refine),
+            refine=refine_of(refine),
             forgetting=forgetting.value,
             n_threads=threads,
             random_state=seed,
@@ -417,32 +377,6 @@ def _tell_clusters(summary: RunSummary, last: Step) -> None:
         say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:
         say(f"Batches that stopped at max_iter: {summary.n_unconverged:,}.")
-
-
-def _rho(text: str | None) -> float | str | None:
-    """Return what --rho means."""
-    if text is None or text == "auto":
-        return text
-    try:
-        rho = float(text)
-    except ValueError:
-        raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
-    if not 0 < rho < 1:
-        raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
-    return rho
-
-
-def _refine(text: str) -> str | int | None:
-    """Return what --refine means."""
-    if text == "none":
-        return None
-    if text == "swaps":
-        return text
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(
-        f"--refine must be swaps, none or the number of swaps to try, got {text!r}"
-    )
 
 
 def _shares(step: Step) -> str:

@@ -1,0 +1,82 @@
+"""Values that the options of ``kmeander run`` take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import typer
+
+
+class Init(StrEnum):
+    """Where Lloyd starts at each batch."""
+
+    hungarian = "hungarian"
+    weighted = "weighted"
+    current = "current"
+    previous = "previous"
+
+
+class Forgetting(StrEnum):
+    """How the past is forgotten."""
+
+    adaptive = "adaptive"
+    fixed = "fixed"
+
+
+class Format(StrEnum):
+    """How rows are written down."""
+
+    csv = "csv"
+    tsv = "tsv"
+    ndjson = "ndjson"
+    json = "json"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+class Order(StrEnum):
+    """Which file of a folder comes first."""
+
+    name = "name"
+    time = "time"
+
+
+class Late(StrEnum):
+    """What becomes of late rows."""
+
+    keep = "keep"
+    skip = "skip"
+    error = "error"
+
+
+class Start(StrEnum):
+    """Where a topic is read from."""
+
+    earliest = "earliest"
+    latest = "latest"
+
+
+def rho_of(text: str | None) -> float | str | None:
+    """Return what --rho means."""
+    if text is None or text == "auto":
+        return text
+    try:
+        rho = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
+    if not 0 < rho < 1:
+        raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
+    return rho
+
+
+def refine_of(text: str) -> str | int | None:
+    """Return what --refine means."""
+    if text == "none":
+        return None
+    if text == "swaps":
+        return text
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(
+        f"--refine must be swaps, none or a number of swaps to try of at least 1, got {text!r}"
+    )
