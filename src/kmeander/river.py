@@ -62,7 +62,7 @@ class ForgetfulKMeans(base.Clusterer):
     Examples
     --------
     >>> from river import stream
-    >>> rows = [[1, 2], [1, 4], [1, 0], [-4, 2], [-4, 4], [-4, 0]]
+    >>> rows = [[1, 2], [-4, 2], [1, 4], [-4, 4], [1, 0], [-4, 0]]
     >>> model = ForgetfulKMeans(n_clusters=2, batch_size=3, seed=0)
     >>> for x, _ in stream.iter_array(rows):
     ...     model.learn_one(x)
