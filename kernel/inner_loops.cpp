@@ -1,8 +1,13 @@
 // Compiled once per instruction set, with KMEANDER_SET (its name) and KMEANDER_LANES set.
 //
 // No standard header with inline functions is included: the linker would keep one copy
-// of such a function for the whole module, and it might be the one that needs AVX2.
+// of such a function for the whole module, and it might be the one that needs AVX2. Those of
+// immintrin.h are never compiled by themselves.
 #include "instruction_set.hpp"
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 namespace kmeander {
 namespace {
@@ -204,84 +209,103 @@ void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const doub
     run(rows, begin, end, point, squared);
 }
 
-// Those of `count` points that `flag` flags.
-template <class Flag>
-inline std::size_t flagged(std::size_t count, std::uint32_t *found, const Flag &flag) {
-    constexpr std::size_t kTogether = 64;  // compared without a branch, then read eight at a time
-    std::size_t n_found = 0;
-    for (std::size_t begin = 0; begin < count; begin += kTogether) {
-        const std::size_t size = begin + kTogether < count ? kTogether : count - begin;
-        std::uint8_t flags[kTogether] = {};
-        if (size == kTogether)
-            for (std::size_t l = 0; l < kTogether; ++l) flags[l] = flag(begin + l);
-        else
-            for (std::size_t l = 0; l < size; ++l) flags[l] = flag(begin + l);
-        for (std::size_t word = 0; word < size; word += 8) {
-            std::uint64_t any;
-            __builtin_memcpy(&any, flags + word, sizeof any);
-            if (any == 0) continue;
-            for (std::size_t l = word; l < word + 8; ++l) {
-                found[n_found] = static_cast<std::uint32_t>(begin + l);
-                n_found += flags[l];
-            }
+typedef float Floats __attribute__((vector_size(KMEANDER_LANES * 8)));
+constexpr std::size_t kFloats = 2 * KMEANDER_LANES;
+
+inline Floats load_floats(const float *from) {
+    Floats value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+}
+
+// Entries of a table, one for each of kFloats indices.
+template <class Integer>
+inline Floats look_up(const float *table, const Integer *indices) {
+#if defined(__AVX2__) && KMEANDER_LANES == 4
+    __m256i where;
+    __builtin_memcpy(&where, indices, sizeof where);
+    return _mm256_i32gather_ps(table, where, 4);
+#else
+    Floats value = {};
+    for (std::size_t l = 0; l < kFloats; ++l) value[l] = table[indices[l]];
+    return value;
+#endif
+}
+
+// Call flag(i) for kFloats points from i on, and list those whose lanes are set.
+template <class Flag, class FlagOne>
+inline std::size_t flagged(std::size_t count, std::uint32_t *found, const Flag &flag,
+                           const FlagOne &flag_one) {
+    std::size_t n_found = 0, i = 0;
+    for (; i + kFloats <= count; i += kFloats) {
+        const auto flags = flag(i);
+#if defined(__AVX2__) && KMEANDER_LANES == 4
+        unsigned bits = static_cast<unsigned>(_mm256_movemask_ps((__m256)flags));
+        for (; bits != 0; bits &= bits - 1)
+            found[n_found++] = static_cast<std::uint32_t>(i) + __builtin_ctz(bits);
+#else
+        for (std::size_t l = 0; l < kFloats; ++l) {
+            found[n_found] = static_cast<std::uint32_t>(i + l);
+            n_found += flags[l] != 0;
         }
+#endif
+    }
+    for (; i < count; ++i) {
+        found[n_found] = static_cast<std::uint32_t>(i);
+        n_found += flag_one(i);
     }
     return n_found;
 }
 
-std::size_t unsettled(const float *upper, const float *lower, Settled when, std::size_t count,
+std::size_t unsettled(const float *upper, const float *lower, const std::uint32_t *keys,
+                      const float *margins, const float *uppers, std::size_t count,
                       std::uint32_t *found) {
     // Bounds that are not numbers settle nothing.
-    return flagged(count, found, [=](std::size_t i) -> std::uint8_t {
-        return !((lower[i] - upper[i] > when.margin) | (upper[i] < when.upper));
-    });
+    return flagged(
+        count, found,
+        [=](std::size_t i) {
+            const Floats u = load_floats(upper + i), l = load_floats(lower + i);
+            return ~((l - u > look_up(margins, keys + i)) | (u < look_up(uppers, keys + i)));
+        },
+        [=](std::size_t i) {
+            return !((lower[i] - upper[i] > margins[keys[i]]) | (upper[i] < uppers[keys[i]]));
+        });
 }
 
 std::size_t awake(const std::int32_t *labels, const float *upper, const float *lower,
                   const float *thresholds, std::size_t count, std::uint32_t *found) {
-    return flagged(count, found, [=](std::size_t i) -> std::uint8_t {
-        return !(lower[i] - upper[i] > thresholds[labels[i]]);
-    });
+    return flagged(
+        count, found,
+        [=](std::size_t i) {
+            const Floats u = load_floats(upper + i), l = load_floats(lower + i);
+            return ~(l - u > look_up(thresholds, labels + i));
+        },
+        [=](std::size_t i) { return !(lower[i] - upper[i] > thresholds[labels[i]]); });
+}
+
+// With numbers or with vectors of them, as `rounded_up` and `rounded_down` are.
+template <class Value>
+inline void rebase_one(Value own, Value others, Value nearest_other, Value &upper, Value &lower) {
+    const Value most = __FLT_MAX__ - Value{};
+    upper = (upper + own) * (1.0F + 1e-6F) + __FLT_MIN__;
+    const Value by_movement = lower - others, by_place = nearest_other - upper;
+    const Value larger = by_place > by_movement ? by_place : by_movement;
+    lower = (most < larger ? most : larger) * (1.0F - 1e-6F) - __FLT_MIN__;
 }
 
 void rebase(const std::int32_t *labels, std::size_t count, const float *own, const float *others,
-            const float *nearest_other, float *__restrict upper, float *__restrict lower) {
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::int32_t c = labels[i];
-        const float u = rounded_up(upper[i] + own[c]);
-        const float by_movement = lower[i] - others[c], by_place = nearest_other[c] - u;
-        upper[i] = u;
-        lower[i] = rounded_down(by_place > by_movement ? by_place : by_movement);
-    }
-}
-
-Settled least_settled(const float *upper, const float *lower, std::size_t count) {
-    constexpr std::size_t kTogether = 16;  // lanes
-    float margins[kTogether], uppers[kTogether];
-    for (std::size_t l = 0; l < kTogether; ++l) {
-        margins[l] = __builtin_inff();
-        uppers[l] = -__builtin_inff();
-    }
-    const auto add = [&](std::size_t i, std::size_t l) {
-        const float margin = lower[i] - upper[i];
-        // Written so that a margin that is not a number is taken, and settles nothing.
-        margins[l] = margins[l] < margin ? margins[l] : margin;
-        uppers[l] = uppers[l] > upper[i] ? uppers[l] : upper[i];
-    };
+            const float *nearest_other, float *upper, float *lower) {
     std::size_t i = 0;
-    for (; i + kTogether <= count; i += kTogether)
-        for (std::size_t l = 0; l < kTogether; ++l) add(i + l, l);
-    for (; i < count; ++i) add(i, i % kTogether);
-    Settled least = {margins[0], uppers[0]};
-    for (std::size_t l = 1; l < kTogether; ++l) {
-        least.margin = least.margin < margins[l] ? least.margin : margins[l];
-        least.upper = least.upper > uppers[l] ? least.upper : uppers[l];
+    for (; i + kFloats <= count; i += kFloats) {
+        Floats u = load_floats(upper + i), l = load_floats(lower + i);
+        rebase_one(look_up(own, labels + i), look_up(others, labels + i),
+                   look_up(nearest_other, labels + i), u, l);
+        __builtin_memcpy(upper + i, &u, sizeof u);
+        __builtin_memcpy(lower + i, &l, sizeof l);
     }
-    return least;
+    for (; i < count; ++i)
+        rebase_one(own[labels[i]], others[labels[i]], nearest_other[labels[i]], upper[i], lower[i]);
 }
-
-typedef float Floats __attribute__((vector_size(KMEANDER_LANES * 8)));
-constexpr std::size_t kFloats = 2 * KMEANDER_LANES;
 
 void bound_others(const float *apart, const float *moved, std::size_t n_blocks, const float *lower,
                   const float *upper, std::size_t count, float *bounds) {
@@ -351,8 +375,8 @@ void add_squares(const Rows &rows, const double *weights, const std::int32_t *la
 extern const InstructionSet KMEANDER_SET;
 const InstructionSet KMEANDER_SET = {
     KMEANDER_SET_NAME, kLanes,        widen,         nearest,      squared_to,
-    squared_between,   bounds_above,  bounds_below,  unsettled,     awake,
-    rebase,            least_settled, bound_others,  add_rows,      add_squares,
+    squared_between,   bounds_above, bounds_below, unsettled, awake,
+    rebase,            bound_others, add_rows,     add_squares,
 };
 
 }  // namespace kmeander

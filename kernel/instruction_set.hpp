@@ -24,12 +24,6 @@ constexpr std::size_t kGroupRows = 64;
 // Room that a list of points needs beyond its end: it is written without a branch.
 constexpr std::size_t kSpare = 1;
 
-// When a point of one epoch and cluster surely keeps its cluster: either suffices.
-struct Settled {
-    float margin;  // lower bound - upper bound is above this
-    float upper;   // the upper bound is below this
-};
-
 struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
@@ -58,10 +52,12 @@ struct InstructionSet {
     void (*bounds_above)(const double *squared, std::size_t count, float *bounds);
     void (*bounds_below)(const double *squared, std::size_t count, float *bounds);
 
-    // Those of `count` points that the limits do not settle. Returns their number; `found` takes
-    // up to `count`.
-    std::size_t (*unsettled)(const float *upper, const float *lower, Settled limits,
-                             std::size_t count, std::uint32_t *found);
+    // Those of `count` points that neither limit of their keys settles: lower - upper is not above
+    // the one, upper not below the other. Returns their number; `found` takes up to `count` and
+    // kSpare more.
+    std::size_t (*unsettled)(const float *upper, const float *lower, const std::uint32_t *keys,
+                             const float *margins, const float *uppers, std::size_t count,
+                             std::uint32_t *found);
 
     // Those of `count` points whose margins are not above the threshold of their cluster. Returns their
     // number; `found` takes up to `count` and kSpare more.
@@ -72,9 +68,6 @@ struct InstructionSet {
     // another by `others` at most, and lies `nearest_other` away at least; all per cluster.
     void (*rebase)(const std::int32_t *labels, std::size_t count, const float *own,
                    const float *others, const float *nearest_other, float *upper, float *lower);
-
-    // The least margin and the greatest upper bound of `count` points.
-    Settled (*least_settled)(const float *upper, const float *lower, std::size_t count);
 
     // For each of `count` points of one cluster and epoch the least over the blocks of
     // max(lower - moved, apart - upper): a bound of all distances but the own.

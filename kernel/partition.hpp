@@ -11,12 +11,12 @@
 // as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to exceed;
 // when one does, it is raised well beyond, and a scan wakes the points that are no longer above.
 //
-// Points awake lie in groups of one cluster and epoch, so that two numbers settle most of a group in
-// a sweep over its bounds, or all of it at once. A point that fails is looked at block by block: a
-// block of centroids cannot hold a nearer one if none of it has moved that far, or if all of it is
-// more than 2 (u + p(own)) away from the own centroid. Only then is the point measured: against the
-// own centroid, which may settle it, and against the blocks that are left. With its new bounds it
-// goes to the group of its cluster and the present epoch. Weights never enter.
+// Points awake stand in one list, each with the key of its cluster and epoch, under which a table has
+// the two limits that settle a point. A sweep compares the list with the table. What fails is looked
+// at, all of one key together, block by block: a block of centroids cannot hold a nearer one if none
+// of it has moved that far, or if all of it is more than 2 (u + p(own)) away from the own centroid.
+// Only then is the point measured: against the own centroid, which may settle it, and against the
+// blocks that are left. Its new bounds are of the present epoch. Weights never enter.
 //
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
 // over only where it is strictly separated. So the labels are those of a full pass.
@@ -58,42 +58,26 @@ public:
 private:
     static constexpr std::size_t kTogether = 128;
 
-    struct Member {  // of a group
+    struct Member {  // of the list of points awake
         std::uint32_t batch, row;
     };
-    struct Group {  // members_[begin, end), of one cluster and epoch
-        std::uint32_t epoch;
-        std::size_t begin, end;
-        Settled least;  // limits that settle all its members
-    };
-    // These two are made in place: a copy would wait until each part of it has been written.
-    struct Bounded {  // a point with bounds at the present centroids
-        Bounded(const Member &m, std::int32_t c, float u, float l)
-            : member(m), label(c), upper(u), lower(l) {}
-        Member member;
-        std::int32_t label;
-        float upper, lower;
-    };
     struct Suspect {  // a point that may have a nearer centroid
-        Suspect(const Member &m, const float *p, float u, float l, float w)
-            : member(m), moved(p), upper(u), lower(l), wanted(w) {}
-        Member member;
-        const float *moved;  // since its epoch, per block
-        float upper, lower;  // the distance to its centroid, and a bound of the others then
+        std::uint32_t at;    // its place in the list
+        float upper, lower;  // the distance to its centroid, and a bound of the others in its epoch
         float wanted;        // blocks that are not known to be beyond this are measured
+        const float *moved;  // since its epoch, per block
     };
-    struct Looks {  // members that are looked at together
-        Member members[kTogether];
-        float upper[kTogether], lower[kTogether], others[kTogether];
-    };
-    struct Sweep {  // over some groups of one cluster: what one task does, and finds
-        std::int32_t label;
-        std::size_t first, last;  // of unsettled_
-        Looks looks;
-        std::vector<Suspect> suspects;
-        std::vector<Bounded> measured;
+    struct Stretch {  // of the list, that one task sweeps: what it finds
         std::vector<Move> moves;
         std::int64_t n_distances = 0;
+    };
+    struct Bench {  // room for the work of one thread
+        std::vector<std::uint32_t> found, sorted, counts, chosen;
+        std::vector<double> points;  // of suspects, one after another
+        std::uint32_t at[kTogether];
+        float upper[kTogether], lower[kTogether], others[kTogether];
+        std::size_t n_suspects = 0;
+        Suspect suspects[kGroupRows];
     };
 
     void open_epoch(const double *centroids);
@@ -101,30 +85,35 @@ private:
     void measure_apart();
     void wake();
     void wake(std::size_t epoch);
-    std::size_t plan_sweeps();
-    void sweep_groups(const double *centroids);
-    void sweep(Sweep &sweep, std::size_t worker, const double *centroids);
-    void look_at(Sweep &sweep, std::size_t worker, const Group &group, const std::uint32_t *found,
-                 std::size_t count, const double *centroids);
-    void measure_own(const Member *members, std::size_t count, const double *centroid,
+    void sweep(const double *centroids);
+    void sweep(std::size_t begin, std::size_t end, Stretch &stretch, Bench &bench,
+               const double *centroids);
+    void sort_by_key(Bench &bench, std::size_t n_found) const;
+    void look_at(const std::uint32_t *found, std::size_t count, Stretch &stretch, Bench &bench,
+                 const double *centroids);
+    void measure_own(const std::uint32_t *found, std::size_t count, const double *centroid,
                      float *upper) const;
-    void measure(Sweep &sweep, std::size_t worker);
+    void measure(std::int32_t label, Stretch &stretch, Bench &bench);
     void measure_new_batches();
-    void group_measured(std::size_t n_sweeps);
-    void find_least(Group &group) const;
-    void find_least_since(std::size_t first);
-    void open_groups(const std::vector<std::size_t> &counts, std::size_t epoch);
+
+    // Where the tables have a cluster in an epoch.
+    static constexpr std::size_t kMaxEpochs = 32;  // kept apart; each costs k * d operations a pass
+    static std::size_t key_of(std::size_t label, std::size_t epoch) {
+        return label * kMaxEpochs + epoch;
+    }
+    static std::int32_t label_of(std::uint32_t key) {
+        return static_cast<std::int32_t>(key / kMaxEpochs);
+    }
+    void set_bounds(std::size_t at, std::int32_t label, float upper, float lower) {
+        keys_[at] = static_cast<std::uint32_t>(key_of(static_cast<std::size_t>(label), now_));
+        upper_[at] = upper;
+        lower_[at] = lower;
+    }
 
     static float bound_of(const Suspect &suspect, float apart, std::size_t block) {
         const float by_movement = suspect.lower - suspect.moved[block];
         const float by_place = apart - suspect.upper;
         return by_movement > by_place ? by_movement : by_place;
-    }
-    std::size_t limit_of(std::size_t epoch, std::int32_t label) const {
-        return epoch * k_ + static_cast<std::size_t>(label);
-    }
-    const float *apart_of(std::int32_t label) const {
-        return apart_.data() + static_cast<std::size_t>(label) * n_blocks_;
     }
 
     std::vector<Batch> &batches_;
@@ -134,8 +123,8 @@ private:
     PackedCentroids packed_;
     const std::size_t n_blocks_;
     Scratch scratch_;
-    std::vector<std::uint32_t> chosen_;  // per worker: blocks to be measured
-    std::vector<bool> fresh_;            // per batch: no bounds yet
+    std::vector<Bench> benches_;  // one per worker
+    std::vector<bool> fresh_;     // per batch: no bounds yet
 
     std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
     // Per epoch and cluster: the margins of all points that sleep are above this.
@@ -143,19 +132,18 @@ private:
     std::vector<std::vector<std::uint32_t>> woken_;  // per batch: rows, of one scan
     std::vector<std::size_t> n_woken_;               // how many of them
 
-    std::vector<std::vector<Group>> groups_;  // per cluster, of points awake
+    // Points awake: which they are, their clusters and epochs, and their bounds then.
     std::vector<Member> members_;
-    std::vector<float> upper_, lower_;  // bounds of the members
-    std::vector<std::size_t> next_;     // per cluster: where its next member goes
-    std::vector<Group *> unsettled_;  // groups that have to be swept
-    std::vector<Sweep> sweeps_;
+    std::vector<std::uint32_t> keys_;
+    std::vector<float> upper_, lower_;
+    std::vector<Stretch> stretches_;
     std::vector<Move> moves_;
 
     std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then
-    // Per epoch and cluster: how far its centroid has moved since, and the farthest of the others.
-    std::vector<float> own_moved_, others_moved_;
-    std::vector<Settled> settled_;
-    // Per epoch, cluster and block: the farthest move of another centroid in the block.
+    // Per key: how far the centroid has moved since, and the farthest of the others; and when a
+    // point is settled: its margin is above the one or its upper bound below the other.
+    std::vector<float> own_moved_, others_moved_, margin_, near_;
+    // Per key and block: the farthest move of another centroid in the block.
     std::vector<float> moved_;
     // Per cluster: its centroid is not where it was a pass ago, or at the last measuring.
     std::vector<std::uint8_t> stray_, unmeasured_;
