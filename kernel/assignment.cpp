@@ -21,12 +21,10 @@ void PackedCentroids::pack(const double *centroids) {
     }
 }
 
-const double *group_of(const Rows &rows, std::size_t begin, std::size_t end, double *scratch) {
-    const std::size_t d = rows.columns;
-    if (!rows.is_float32) return static_cast<const double *>(rows.data) + begin * d;
-    for (std::size_t i = begin; i < end; ++i)
-        instruction_set().widen(rows, i, scratch + (i - begin) * d);
-    return scratch;
+const double *point_at(const Rows &rows, std::size_t i, double *room) {
+    if (!rows.is_float32) return static_cast<const double *>(rows.data) + i * rows.columns;
+    instruction_set().widen(rows, i, room);
+    return room;
 }
 
 namespace {
@@ -44,10 +42,12 @@ void sweep(const Rows &rows, const double *centroids, std::size_t k, std::size_t
     team.run(n_groups, [&](std::size_t group, std::size_t worker) {
         const std::size_t begin = group * kGroupRows;
         const std::size_t end = std::min(begin + kGroupRows, rows.count);
+        const double *points[kGroupRows];
         double squared[kGroupRows], second[kGroupRows];
-        instruction_set().nearest(group_of(rows, begin, end, scratch.of(worker)), end - begin, d,
-                                  packed.blocks(), packed.all(), packed.n_blocks(),
-                                  labels + begin, squared, second);
+        for (std::size_t i = begin; i < end; ++i)
+            points[i - begin] = point_at(rows, i, scratch.of(worker) + (i - begin) * d);
+        instruction_set().nearest(points, end - begin, d, packed.blocks(), packed.all(),
+                                  packed.n_blocks(), labels + begin, squared, second);
         found(begin, end, squared, second);
     });
 }

@@ -51,8 +51,8 @@ private:
     std::vector<double> room_;
 };
 
-// Rows [begin, end), at most kGroupRows, as doubles: in place where they already are.
-const double *group_of(const Rows &rows, std::size_t begin, std::size_t end, double *scratch);
+// Row i as doubles: in place where it is stored so, else in `room`.
+const double *point_at(const Rows &rows, std::size_t i, double *room);
 
 // Labels and squared distances of all rows.
 void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,

@@ -21,8 +21,8 @@ struct Rows {
 // The most rows that share one sweep over the centroids.
 constexpr std::size_t kGroupRows = 64;
 
-// Room that a list of points needs beyond its end: it is written without a branch.
-constexpr std::size_t kSpare = 1;
+// Room that a list of points needs beyond its end: it is written without a branch, eight at once.
+constexpr std::size_t kSpare = 8;
 
 struct InstructionSet {
     const char *name;
@@ -32,11 +32,11 @@ struct InstructionSet {
     void (*widen)(const Rows &rows, std::size_t i, double *point);
 
     // Label, squared distance of the nearest and of the second nearest centroid, for `count`
-    // points (at most kGroupRows) in `x`, among the blocks listed in `chosen`, ascending.
+    // points (at most kGroupRows) that `x` points to, among the blocks listed in `chosen`, ascending.
     // `blocks` holds the centroids as `PackedCentroids` lays them out. A tie goes to the lowest
     // index. One sum per (point, centroid), in column order: the bits depend on nothing else,
     // neither on the points beside it nor on the other blocks chosen.
-    void (*nearest)(const double *x, std::size_t count, std::size_t d, const double *blocks,
+    void (*nearest)(const double *const *x, std::size_t count, std::size_t d, const double *blocks,
                     const std::uint32_t *chosen, std::size_t n_chosen, std::int32_t *labels,
                     double *squared, double *second);
 

@@ -29,19 +29,15 @@ inline const void *row_at(const Rows &rows, std::size_t i) {
     return static_cast<const char *>(rows.data) + i * row_size(rows);
 }
 
-// Rows are looked at here and there: ask for them before they are needed.
-inline void prefetch(const Rows &rows, std::size_t i) {
-    const char *row = static_cast<const char *>(row_at(rows, i));
-    const std::size_t size = std::min<std::size_t>(row_size(rows), 512);
-    for (std::size_t at = 0; at < size; at += 64) __builtin_prefetch(row + at);
-    __builtin_prefetch(row + size - 1);
-}
-
-// With so few blocks a point is sooner measured against all than thought about.
-constexpr std::size_t kFewBlocks = 3;
+// Where so few rows of a block's columns are all there is, a point is sooner measured against every
+// centroid than thought about.
+constexpr std::size_t kFewRows = 160;
 
 // How far beyond the present movement points are woken: so far it may grow before the next scan.
 constexpr float kWakeAhead = 2.0F;
+
+// How many points before it is measured a row is asked for.
+constexpr std::size_t kAhead = 32;
 
 // Points of the list that one task sweeps.
 constexpr std::size_t kStretch = 8192;
@@ -56,7 +52,6 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       team_(team),
       packed_(k, d_),
       n_blocks_(packed_.n_blocks()),
-      scratch_(team.size(), d_),
       benches_(team.size()),
       base_(batches.size()),
       woken_(batches.size()),
@@ -308,17 +303,38 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
     if (n_found == 0) return;
     for (std::size_t f = 0; f < n_found; ++f)
         bench.found[f] += static_cast<std::uint32_t>(begin);
+    if (n_blocks_ * d_ <= kFewRows) {
+        std::size_t asked = 0;
+        for (std::size_t f = 0; f < n_found; f += kGroupRows) {
+            const std::size_t count = std::min(kGroupRows, n_found - f);
+            for (; asked < std::min(f + count + kAhead, n_found); ++asked)
+                prefetch(bench.found[asked]);
+            measure_all(bench.found.data() + f, count, stretch, bench);
+        }
+        return;
+    }
     sort_by_key(bench, n_found);
     // Points of one key are looked at together, suspects of one cluster measured together.
     const std::uint32_t *sorted = bench.sorted.data();
+    std::size_t asked = 0;  // rows that have been asked for
     for (std::size_t first = 0, last = 0; first < n_found; first = last) {
         const std::uint32_t key = keys_[sorted[first]];
         while (last < n_found && last - first < kTogether && keys_[sorted[last]] == key) ++last;
+        for (; asked < std::min(last + kAhead, n_found); ++asked) prefetch(sorted[asked]);
         look_at(sorted + first, last - first, stretch, bench, centroids);
         const bool is_last =
             last == n_found || label_of(keys_[sorted[last]]) != label_of(key);
-        if (is_last) measure(label_of(key), stretch, bench);
+        if (is_last) measure_suspects(label_of(key), stretch, bench);
     }
+}
+
+// Rows are looked at here and there: ask for one before it is needed.
+void Partition::prefetch(std::size_t at) const {
+    const Rows &rows = batches_[members_[at].batch].rows;
+    const char *row = static_cast<const char *>(row_at(rows, members_[at].row));
+    const std::size_t size = std::min<std::size_t>(row_size(rows), 512);
+    for (std::size_t byte = 0; byte < size; byte += 64) __builtin_prefetch(row + byte);
+    __builtin_prefetch(row + size - 1);
 }
 
 // Put the points found in order of their keys, and within a key in that of the list.
@@ -349,7 +365,6 @@ void Partition::look_at(const std::uint32_t *found, std::size_t count, Stretch &
     // A margin that the next movement would exhaust, were it like the last, is worth a distance.
     const float enough = margin_[key_of(cluster, now_ - 1)];
     const float wanted = 0.25F * margin_[key];
-    const bool few_blocks = n_blocks_ <= kFewBlocks;
     float *upper = bench.upper, *lower = bench.lower, *others = bench.others;
     for (std::size_t f = 0; f < count; ++f) {
         upper[f] = rounded_up(upper_[found[f]] + own_moved_[key]);
@@ -362,19 +377,15 @@ void Partition::look_at(const std::uint32_t *found, std::size_t count, Stretch &
             set_bounds(found[f], label, upper[f], others[f]);
             continue;
         }
-        const Member &member = members_[found[f]];
-        prefetch(batches_[member.batch].rows, member.row);
         bench.at[n_doubtful] = found[f];
         upper[n_doubtful] = upper[f];
         lower[n_doubtful++] = lower[f];
     }
-    if (!few_blocks) {
-        measure_own(bench.at, n_doubtful, centroids + cluster * d_, upper);
-        stretch.n_distances += static_cast<std::int64_t>(n_doubtful);
-        set_.bound_others(apart, moved, n_blocks_, lower, upper, n_doubtful, others);
-    }
+    measure_own(bench.at, n_doubtful, centroids + cluster * d_, upper);
+    stretch.n_distances += static_cast<std::int64_t>(n_doubtful);
+    set_.bound_others(apart, moved, n_blocks_, lower, upper, n_doubtful, others);
     for (std::size_t f = 0; f < n_doubtful; ++f) {
-        if (!few_blocks && others[f] > upper[f]) {
+        if (others[f] > upper[f]) {
             set_bounds(bench.at[f], label, upper[f], others[f]);
             continue;
         }
@@ -382,7 +393,7 @@ void Partition::look_at(const std::uint32_t *found, std::size_t count, Stretch &
         // movement that there has been since its epoch should not make it a suspect again.
         bench.suspects[bench.n_suspects++] = {bench.at[f], upper[f], lower[f],
                                               rounded_up(upper[f] + wanted), moved};
-        if (bench.n_suspects == kGroupRows) measure(label, stretch, bench);
+        if (bench.n_suspects == kGroupRows) measure_suspects(label, stretch, bench);
     }
 }
 
@@ -405,54 +416,64 @@ void Partition::measure_own(const std::uint32_t *found, std::size_t count, const
     set_.bounds_above(squared, count, upper);
 }
 
-// Measure suspects of the cluster `own` against the blocks that one of them needs.
-void Partition::measure(std::int32_t own, Stretch &stretch, Bench &bench) {
+// Measure points against every centroid.
+void Partition::measure_all(const std::uint32_t *at, std::size_t count, Stretch &stretch,
+                            Bench &bench) {
+    std::fill(bench.beyond, bench.beyond + count, kInfinity);
+    stretch.n_distances += static_cast<std::int64_t>(count * k_);
+    measure(at, count, packed_.all(), n_blocks_, stretch, bench);
+}
+
+// Measure the suspects, all of the cluster `own`, against the blocks that one of them needs.
+void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &bench) {
     const std::size_t count = bench.n_suspects;
     if (count == 0) return;
     bench.n_suspects = 0;
     const Suspect *suspects = bench.suspects;
-    for (std::size_t s = 0; s < count; ++s) {
-        const Member &member = members_[suspects[s].at];
-        set_.widen(batches_[member.batch].rows, member.row, bench.points.data() + s * d_);
-    }
-
-    const std::uint32_t *chosen = packed_.all();
-    std::size_t n_chosen = n_blocks_, n_measured = k_;
-    float beyond[kGroupRows];  // bounds of the blocks that are left out
-    std::fill(beyond, beyond + count, kInfinity);
-    if (n_blocks_ > kFewBlocks) {
-        const float *apart = apart_.data() + static_cast<std::size_t>(own) * n_blocks_;
-        const std::size_t home = packed_.block_of(static_cast<std::size_t>(own));
-        n_chosen = n_measured = 0;
-        for (std::uint32_t b = 0; b < n_blocks_; ++b) {
-            bool needed = b == home;
-            for (std::size_t s = 0; s < count && !needed; ++s)
-                needed = bound_of(suspects[s], apart[b], b) <= suspects[s].wanted;
-            if (needed) {
-                bench.chosen[n_chosen++] = b;
-                n_measured += packed_.size_of(b);
-                continue;
-            }
-            for (std::size_t s = 0; s < count; ++s)
-                beyond[s] = std::min(beyond[s], bound_of(suspects[s], apart[b], b));
+    const float *apart = apart_.data() + static_cast<std::size_t>(own) * n_blocks_;
+    const std::size_t home = packed_.block_of(static_cast<std::size_t>(own));
+    std::size_t n_chosen = 0, n_measured = 0;
+    std::fill(bench.beyond, bench.beyond + count, kInfinity);
+    for (std::uint32_t b = 0; b < n_blocks_; ++b) {
+        bool needed = b == home;
+        for (std::size_t s = 0; s < count && !needed; ++s)
+            needed = bound_of(suspects[s], apart[b], b) <= suspects[s].wanted;
+        if (needed) {
+            bench.chosen[n_chosen++] = b;
+            n_measured += packed_.size_of(b);
+            continue;
         }
-        chosen = bench.chosen.data();
+        for (std::size_t s = 0; s < count; ++s)
+            bench.beyond[s] = std::min(bench.beyond[s], bound_of(suspects[s], apart[b], b));
+    }
+    std::uint32_t at[kGroupRows];
+    for (std::size_t s = 0; s < count; ++s) at[s] = suspects[s].at;
+    stretch.n_distances += static_cast<std::int64_t>(count * n_measured);
+    measure(at, count, bench.chosen.data(), n_chosen, stretch, bench);
+}
+
+// Find the nearest of the blocks `chosen` for some points; nothing in the others is nearer than
+// `bench.beyond`.
+void Partition::measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
+                        std::size_t n_chosen, Stretch &stretch, Bench &bench) {
+    const double *points[kGroupRows];
+    for (std::size_t p = 0; p < count; ++p) {
+        const Member &member = members_[at[p]];
+        points[p] = point_at(batches_[member.batch].rows, member.row, bench.points.data() + p * d_);
     }
     std::int32_t labels[kGroupRows];
     double squared[kGroupRows], second[kGroupRows];
-    set_.nearest(bench.points.data(), count, d_, packed_.blocks(), chosen, n_chosen, labels,
-                 squared, second);
-    stretch.n_distances += static_cast<std::int64_t>(count * n_measured);
+    set_.nearest(points, count, d_, packed_.blocks(), chosen, n_chosen, labels, squared, second);
     float upper[kGroupRows], lower[kGroupRows];
     set_.bounds_above(squared, count, upper);
     set_.bounds_below(second, count, lower);
-    for (std::size_t s = 0; s < count; ++s) {
-        const std::size_t at = suspects[s].at;
-        set_bounds(at, labels[s], upper[s], std::min(lower[s], rounded_down(beyond[s])));
-        if (labels[s] == own) continue;
-        const Member &member = members_[at];
-        stretch.moves.push_back({member.batch, member.row, own, labels[s]});
-        batches_[member.batch].labels[member.row] = labels[s];
+    for (std::size_t p = 0; p < count; ++p) {
+        const std::int32_t own = label_of(keys_[at[p]]);
+        set_bounds(at[p], labels[p], upper[p], std::min(lower[p], rounded_down(bench.beyond[p])));
+        if (labels[p] == own) continue;
+        const Member &member = members_[at[p]];
+        stretch.moves.push_back({member.batch, member.row, own, labels[p]});
+        batches_[member.batch].labels[member.row] = labels[p];
     }
 }
 
@@ -475,8 +496,11 @@ void Partition::measure_new_batches() {
         const Rows64 &part = parts[index];
         Batch &batch = batches_[part.batch];
         double squared[kGroupRows], second[kGroupRows];
-        set_.nearest(group_of(batch.rows, part.begin, part.end, scratch_.of(worker)),
-                     part.end - part.begin, d_, packed_.blocks(), packed_.all(), n_blocks_,
+        const double *points[kGroupRows];
+        for (std::size_t i = part.begin; i < part.end; ++i)
+            points[i - part.begin] =
+                point_at(batch.rows, i, benches_[worker].points.data() + (i - part.begin) * d_);
+        set_.nearest(points, part.end - part.begin, d_, packed_.blocks(), packed_.all(), n_blocks_,
                      batch.labels + part.begin, squared, second);
         set_.bounds_above(squared, part.end - part.begin, batch.upper + part.begin);
         set_.bounds_below(second, part.end - part.begin, batch.lower + part.begin);

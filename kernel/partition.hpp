@@ -73,11 +73,12 @@ private:
     };
     struct Bench {  // room for the work of one thread
         std::vector<std::uint32_t> found, sorted, counts, chosen;
-        std::vector<double> points;  // of suspects, one after another
+        std::vector<double> points;  // float32 rows as doubles
         std::uint32_t at[kTogether];
         float upper[kTogether], lower[kTogether], others[kTogether];
         std::size_t n_suspects = 0;
         Suspect suspects[kGroupRows];
+        float beyond[kGroupRows];  // bounds of the blocks that are left out
     };
 
     void open_epoch(const double *centroids);
@@ -88,12 +89,16 @@ private:
     void sweep(const double *centroids);
     void sweep(std::size_t begin, std::size_t end, Stretch &stretch, Bench &bench,
                const double *centroids);
+    void prefetch(std::size_t at) const;
     void sort_by_key(Bench &bench, std::size_t n_found) const;
     void look_at(const std::uint32_t *found, std::size_t count, Stretch &stretch, Bench &bench,
                  const double *centroids);
     void measure_own(const std::uint32_t *found, std::size_t count, const double *centroid,
                      float *upper) const;
-    void measure(std::int32_t label, Stretch &stretch, Bench &bench);
+    void measure_all(const std::uint32_t *at, std::size_t count, Stretch &stretch, Bench &bench);
+    void measure_suspects(std::int32_t own, Stretch &stretch, Bench &bench);
+    void measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
+                 std::size_t n_chosen, Stretch &stretch, Bench &bench);
     void measure_new_batches();
 
     // Where the tables have a cluster in an epoch.
@@ -122,7 +127,6 @@ private:
     Team &team_;
     PackedCentroids packed_;
     const std::size_t n_blocks_;
-    Scratch scratch_;
     std::vector<Bench> benches_;  // one per worker
     std::vector<bool> fresh_;     // per batch: no bounds yet
 

@@ -237,10 +237,11 @@ private:
         team_.run(n_groups, [&](std::size_t group, std::size_t worker) {
             const std::size_t begin = group * kGroupRows;
             const std::size_t count = std::min(kGroupRows, positions.size() - begin);
-            double *rows = scratch_.of(worker);
+            const double *rows[kGroupRows];
             for (std::size_t i = 0; i < count; ++i) {
                 const Point &point = points_[positions[begin + i]];
-                set_.widen(batches_[point.batch].rows, point.row, rows + i * d_);
+                rows[i] = point_at(batches_[point.batch].rows, point.row,
+                                   scratch_.of(worker) + i * d_);
             }
             std::int32_t labels[kGroupRows];
             double squared[kGroupRows], second[kGroupRows];

@@ -22,12 +22,22 @@ double dot(const double *one, const double *other, std::size_t count) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Blocks hold one row in each column, d lines of kBlockRows: loops run along rows and vectorise.
+// Blocks hold one row in each column, d lines of kBlockRows: loops run along rows and vectorise. Call
+// term(column, value) and add up what it returns, for each row; as many at once as registers hold.
+template <class Term>
+void add_up(const double *block, std::size_t d, double *totals, const Term &term) {
+    constexpr std::size_t kAtOnce = 16;
+    for (std::size_t begin = 0; begin < kBlockRows; begin += kAtOnce) {
+        double sums[kAtOnce] = {};
+        for (std::size_t j = 0; j < d; ++j)
+            for (std::size_t i = 0; i < kAtOnce; ++i)
+                sums[i] += term(j, block[j * kBlockRows + begin + i]);
+        std::copy_n(sums, kAtOnce, totals + begin);
+    }
+}
+
 void project(const double *block, const double *way, std::size_t d, double *along) {
-    double sums[kBlockRows] = {};
-    for (std::size_t j = 0; j < d; ++j)
-        for (std::size_t i = 0; i < kBlockRows; ++i) sums[i] += way[j] * block[j * kBlockRows + i];
-    std::copy_n(sums, kBlockRows, along);
+    add_up(block, d, along, [way](std::size_t j, double value) { return way[j] * value; });
 }
 
 // Weight along a line on which the two peaks are at 0 and 1: of rows of older batches and of the
@@ -311,10 +321,8 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
             for (std::size_t i = begin; i < end; ++i)
                 rows.load(a, i, centroid, i - begin, block.data());
             project(block.data(), way.data(), d, along.places.data() + begin);
-            double squared[kBlockRows] = {}, shares[kBlockRows];
-            for (std::size_t j = 0; j < d; ++j)
-                for (std::size_t i = 0; i < kBlockRows; ++i)
-                    squared[i] += block[j * kBlockRows + i] * block[j * kBlockRows + i];
+            double squared[kBlockRows], shares[kBlockRows];
+            add_up(block.data(), d, squared, [](std::size_t, double value) { return value * value; });
             for (Line *line : lines_of[a]) {
                 const bool is_from = line->from == a;
                 project(block.data(), line->way.data(), d, shares);

@@ -102,8 +102,7 @@ def follow(
     why = None
     if is_drift:
         why = explain(remembered or window, window.batches[-1], before, lineage.ids, n_threads)
-    settled = replace(settled, variance=frozen(changes.variance))
-    return Followed(settled, tuple(events), why)
+    return Followed(settled.varying(frozen(changes.variance)), tuple(events), why)
 
 
 def _confirmed(

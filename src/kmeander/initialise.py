@@ -6,7 +6,7 @@ All four keep the ids: row k of the start continues cluster k of the previous ce
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,10 +51,11 @@ class Start:
 
     def plus(self, n_distances: int, plain: int | None = None) -> Start:
         """Return the same after so many more distances; a plain Lloyd needs `plain` or as many."""
-        return replace(
-            self,
-            n_distances=self.n_distances + n_distances,
-            n_distances_plain=self.n_distances_plain + (n_distances if plain is None else plain),
+        return Start(
+            self.centroids,
+            self.n_distances + n_distances,
+            self.n_distances_plain + (n_distances if plain is None else plain),
+            self.newest,
         )
 
 

@@ -55,6 +55,12 @@ class Lineage:
     variance: NDArray[np.float64]
     ended: tuple[tuple[int, int], ...] = ()
 
+    def varying(self, variance: NDArray[np.float64]) -> Lineage:
+        """Return the same with the variances that the newest batch has left."""
+        varying = object.__new__(Lineage)
+        vars(varying).update(vars(self), variance=variance)
+        return varying
+
     @classmethod
     def begun(cls, centroids: Centroids, index: int) -> Lineage:
         """Return the lineage of clusters that batch `index` began."""

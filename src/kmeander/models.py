@@ -208,7 +208,9 @@ class FSKM(StreamModel):
             )
             aged = found.window
             start = start.plus(found.n_distances)
-        start = _told(start, arrival, batch, memory.centroids).plus(n_forecast)
+        start = _told(start, arrival, batch, memory.centroids)
+        if n_forecast:
+            start = start.plus(n_forecast)
         window = aged.joined_by(batch.points, batch.weights, start.newest, batch.within)
         return self._learn(memory, window, start, batch, clock, arrival, kept)
 
@@ -221,7 +223,9 @@ def _told(start: Start, arrival: Arrival, batch: Batch, before: Centroids) -> St
     if start.centroids is not before:
         return start
     n_measured = batch.n_points * len(before)  # which a plain Lloyd counts among its passes
-    return replace(start, newest=arrival.partition).plus(n_measured, plain=0)
+    return Start(
+        before, start.n_distances + n_measured, start.n_distances_plain, arrival.partition
+    )
 
 
 class PSKM(StreamModel):

@@ -147,16 +147,15 @@ _ALL_BUT_SURE = 99.0
 
 
 def _points_per_mass(window: Window) -> Vector | None:
-    if all(batch.weights is None for batch in window.batches):
+    if not window.has_weights:
         return None
     return np.array([batch.size / batch.mass for batch in window.batches])
 
 
 def _extents(window: Window, index: int) -> tuple[NDArray[np.bool_] | None, NDArray[np.int64]]:
     """Return which entries of the window are whole batches, and the oldest batch in each."""
-    n_entries = len(window.batches)
-    if all(batch.summary is None for batch in window.batches):
-        return None, np.arange(index + 1 - n_entries, index + 1)
+    if not window.has_summaries:
+        return None, np.arange(index + 1 - len(window.batches), index + 1)
     n_batches = np.array([batch.n_batches for batch in window.batches], dtype=np.int64)
     is_whole = np.array([batch.summary is None for batch in window.batches])
     return is_whole, np.ascontiguousarray(index + 1 - np.cumsum(n_batches[::-1])[::-1])

@@ -315,8 +315,9 @@ class StreamModel(ABC):
         epsilon, se = (None, None) if estimate is None else (estimate.epsilon, estimate.se)
         z = None if arrival is None else arrival.z
         moved = None if memory.centroids is None else _lengths(fit.centroids - memory.centroids)
-        followed = Followed(Lineage.begun(fit.centroids, batch.index), (), None)
-        if memory.lineage is not None and memory.centroids is not None and moved is not None:
+        if memory.lineage is None or memory.centroids is None or moved is None:
+            followed = Followed(Lineage.begun(fit.centroids, batch.index), (), None)
+        else:
             followed = follow(
                 memory.lineage,
                 arrived,

@@ -227,6 +227,11 @@ class Window:
         return any(batch.summary is not None for batch in self.batches)
 
     @cached_property
+    def has_weights(self) -> bool:
+        """Whether any point has a weight of its own."""
+        return any(batch.weights is not None for batch in self.batches)
+
+    @cached_property
     def n_points(self) -> int:
         """Rows in all batches."""
         return sum([len(batch.points) for batch in self.batches])
@@ -355,7 +360,10 @@ class Window:
 
     def divided(self, partition: Partition) -> Window:
         """Return the window under a new partition of all its points."""
-        return Window(self.rho, self.batches, self.ages, partition)
+        divided = object.__new__(Window)
+        # What has been worked out of the weights stays true.
+        vars(divided).update(vars(self), partition=partition, newest=None)
+        return divided
 
     def state(self) -> dict[str, Any]:
         """Return everything as arrays and numbers."""
