@@ -87,7 +87,7 @@ def simulate_drifts(
     Notes
     -----
     In the paper's first step the error must be read as a sum over the points; with the mean of
-    equation (1) the iteration starts, and walks in steps, sqrt(K * |X|) times too short.
+    equation (1) the iteration starts, and walks in steps, ``sqrt(K * |X|)`` times too short.
 
     Examples
     --------
