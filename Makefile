@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
 BENCH_READY := .venv/.bench-ready
+DOCS_READY := .venv/.docs-ready
 
 # Where `make experiment` finds the paper's datasets (built-in samples if empty) and writes.
 DATA ?=
@@ -17,7 +18,7 @@ RIVER ?=
 # QUICK=1 lets `make bench` run small shapes only, and write nothing down.
 QUICK ?=
 
-.PHONY: demo test lint sanitize bench bench-spark experiment lock clean
+.PHONY: demo test lint docs sanitize bench bench-spark experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
@@ -30,6 +31,13 @@ lint: $(SPARK_READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in docs/_build/html: warnings are errors, examples are run, links and spelling checked.
+docs: $(DOCS_READY)
+	$(BIN)/codespell *.md docs src kernel examples tests benchmarks
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 # The kernel's tests with the compiler's sanitizers built in; they stop at the first finding.
 sanitize: $(READY)
@@ -71,14 +79,19 @@ $(SPARK_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group spark
 	@touch $@
 
+# What builds the site.
+$(DOCS_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	@touch $@
+
 # The peers, which only benchmarks need.
 $(BENCH_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	@touch $@
 
 # Write down the versions in use, for everybody to use.
-lock: $(SPARK_READY) $(BENCH_READY)
+lock: $(SPARK_READY) $(BENCH_READY) $(DOCS_READY)
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^kmeander' > constraints.txt
 
 clean:
-	rm -rf .venv build dist demo experiment experiment-full experiment-beyond experiment-beyond-full
+	rm -rf .venv build dist docs/_build docs/gallery docs/reference/api demo experiment experiment-full experiment-beyond experiment-beyond-full
