@@ -36,7 +36,7 @@ lint: $(SPARK_READY)
 docs: $(DOCS_READY)
 	$(BIN)/codespell *.md docs src kernel examples tests benchmarks
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
-	$(BIN)/python docs/check_links.py docs/_build/html
+	$(BIN)/python -m docs.check_links docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 # The kernel's tests with the compiler's sanitizers built in; they stop at the first finding.

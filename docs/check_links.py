@@ -1,6 +1,6 @@
 """Check that every link within a built site leads to a page and an anchor that are there.
 
-Run by `make docs` after the build: ``python docs/check_links.py docs/_build/html``.
+Run by `make docs` after the build: ``python -m docs.check_links docs/_build/html``.
 """
 
 from __future__ import annotations

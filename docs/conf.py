@@ -6,9 +6,9 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # the extensions of our own lie beside this file
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for docs, which this file is part of
 
-from site_source import linkcode_resolve  # noqa: F401  (read by sphinx.ext.linkcode)
+from docs.source_pages import linkcode_resolve  # noqa: F401  (read by sphinx.ext.linkcode)
 
 project = "kmeander"
 author = "The kmeander developers"
@@ -18,8 +18,8 @@ version = release = version_of("kmeander")
 extensions = [
     "myst_parser",
     "numpydoc",
-    "site_mathml",
-    "site_source",
+    "docs.mathml",
+    "docs.source_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.linkcode",
@@ -27,6 +27,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
 default_role = "autolink"  # `name` in a docstring is a link, where there is such a name
+smartquotes = False  # two dashes begin an option
 nitpicky = True
 nitpick_ignore_regex = [
     # Types in docstrings are words for people: "ndarray of shape (n_points, n_features)".
@@ -82,4 +83,4 @@ html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
 }
-html_sidebars = {"index": [], "tutorial": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "tutorial": []}

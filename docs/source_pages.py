@@ -1,4 +1,4 @@
-"""Pages that show the source, and links to their lines, found when the site is built.
+"""Pages that show the source, and links to their lines, made when the site is built.
 
 In a page the role ``src`` around ``window.rho_for_drift`` becomes a link to the line on which that
 function of kmeander begins, the role ``test`` around a test's name a link to that test. A name that
@@ -7,10 +7,8 @@ is not there is an error, and so stops the build.
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,7 @@ from pygments.lexers import CppLexer, PythonLexer
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "kmeander"
-Place = tuple[Path, int]
+from docs.source_lines import PACKAGE, ROOT, Place, find_code, find_test
 
 
 def shown_files() -> list[Path]:
@@ -34,52 +30,6 @@ def shown_files() -> list[Path]:
         *sorted((ROOT / "kernel").glob("*.[ch]pp")),
         *sorted((ROOT / "tests").glob("*.py")),
     ]
-
-
-def find_code(name: str) -> Place:
-    """Return file and line of ``module.name`` or ``module.Class.method``."""
-    parts = name.split(".")
-    for depth in range(len(parts) - 1, 0, -1):
-        path = PACKAGE.joinpath(*parts[:depth]).with_suffix(".py")
-        if path.is_file():
-            return path, _line_of(path, parts[depth:])
-    raise LookupError(f"{name!r} begins with no module of kmeander")
-
-
-def find_test(name: str) -> Place:
-    """Return file and line of the test called `name`."""
-    if name not in _tests():
-        raise LookupError(f"there is no test {name!r}")
-    return _tests()[name]
-
-
-def _line_of(path: Path, names: list[str]) -> int:
-    body = ast.parse(path.read_text("utf-8")).body
-    line = 0
-    for name in names:
-        found = [item for item in body if name in _defined(item)]
-        if not found:
-            raise LookupError(f"{path.relative_to(ROOT)} has no {name!r}")
-        line = found[0].lineno
-        body = found[0].body if isinstance(found[0], ast.ClassDef) else []
-    return line
-
-
-def _defined(item: ast.stmt) -> list[str]:
-    if isinstance(item, ast.FunctionDef | ast.ClassDef):
-        return [item.name]
-    targets = item.targets if isinstance(item, ast.Assign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
-
-
-@cache
-def _tests() -> dict[str, Place]:
-    return {
-        item.name: (path, item.lineno)
-        for path in sorted((ROOT / "tests").glob("test_*.py"))
-        for item in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(item, ast.FunctionDef) and item.name.startswith("test_")
-    }
 
 
 def page_of(path: Path) -> str:
@@ -115,8 +65,10 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     value: Any = import_module(info["module"])
     for part in info["fullname"].split("."):
         value = getattr(value, part, None)
+    if isinstance(value, property):
+        value = value.fget
     try:
-        value = inspect.unwrap(value.fget if isinstance(value, property) else value)
+        value = inspect.unwrap(value)
         path, line = Path(inspect.getsourcefile(value) or ""), inspect.getsourcelines(value)[1]
     except (TypeError, OSError):
         return None
