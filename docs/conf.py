@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
+toc_object_entries_show_parents = "hide"
 default_role = "autolink"  # `name` in a docstring is a link, where there is such a name
 smartquotes = False  # two dashes begin an option
 nitpicky = True

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+logger = logging.getLogger(__name__)
 
-def mathml(formula: str, *, block: bool) -> str:
-    """Return LaTeX `formula` as a MathML element; what docutils cannot read is an exception."""
-    return str(latex2mathml.tex2mathml(formula, as_block=block))
+
+def mathml(node: nodes.math | nodes.math_block, *, block: bool) -> str:
+    """Return the LaTeX of a node as a MathML element; what cannot be read is a warning."""
+    try:
+        return str(tex2mathml(node.astext(), as_block=block))
+    except MathError as error:
+        logger.warning("formula: %s", error, location=node)
+        return ""
 
 
 def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:
     """Write a formula within a line."""
-    translator.body.append(mathml(node.astext(), block=False))
+    translator.body.append(mathml(node, block=False))
     raise nodes.SkipNode
 
 
 def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula that has a line of its own."""
-    formula = mathml(node.astext(), block=True)
-    translator.body.append(f'<div class="math-block">{formula}</div>')
+    translator.body.append(f'<div class="math-block">{mathml(node, block=True)}</div>')
     raise nodes.SkipNode
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,13 @@ Place = tuple[Path, int]
 
 
 def find_code(name: str) -> Place:
-    """Return file and line of ``module.name`` or ``module.Class.method``."""
+    """Return file and line of what is called `name`.
+
+    That is ``module.name`` or ``module.Class.method`` of kmeander, ``kernel/file.cpp:function``, or
+    a file alone.
+    """
+    if "/" in name:
+        return _in_a_file(*name.partition(":")[::2])
     parts = name.split(".")
     for depth in range(len(parts) - 1, 0, -1):
         path = PACKAGE.joinpath(*parts[:depth]).with_suffix(".py")
@@ -26,6 +33,18 @@ def find_test(name: str) -> Place:
     if name not in _tests():
         raise LookupError(f"there is no test {name!r}")
     return _tests()[name]
+
+
+def _in_a_file(file: str, function: str) -> Place:
+    path = ROOT / file
+    if not path.is_file():
+        raise LookupError(f"there is no file {file!r}")
+    if not function:
+        return path, 1
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        if re.match(rf"[A-Za-z][\w:<>&*, ]*\b{re.escape(function)}\(", line):
+            return path, number
+    raise LookupError(f"{file} has no {function!r}")
 
 
 def _line_of(path: Path, names: list[str]) -> int:
@@ -45,6 +64,8 @@ def _defined(item: ast.stmt) -> list[str]:
     if isinstance(item, ast.FunctionDef | ast.ClassDef):
         return [item.name]
     targets = item.targets if isinstance(item, ast.Assign) else []
+    if isinstance(item, ast.AnnAssign):
+        targets = [item.target]
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
