@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.pages import follow
+
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "run.md").read_text("utf-8"), re.S)
 
@@ -122,3 +124,33 @@ def test_the_python_of_following_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "6 drift: error" in done.stdout and "[0, 1]" not in done.stdout
+
+
+# Blocks of Python and of shell on each page: none of them is passed over.
+HOWTO = {
+    "alarms": {"python": 1, "sh": 2},
+    "choose-rho-and-k": {"python": 4, "sh": 1},
+    "late-and-missing": {"python": 2, "sh": 1},
+    "replace-minibatchkmeans": {"python": 1, "sh": 0},
+    "standardise": {"python": 1, "sh": 1},
+    "vector-index": {"python": 3, "sh": 0},
+}
+
+
+def test_every_how_to_page_is_followed_and_listed() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "howto").glob("*.md")}
+    assert pages == {*HOWTO, "index"}
+    listed = re.findall(r"\(([\w./-]+\.md)", (ROOT / "docs" / "howto" / "index.md").read_text())
+    assert {f"{name}.md" for name in HOWTO} < set(listed)
+    for name in listed:
+        assert (ROOT / "docs" / "howto" / name).is_file()
+
+
+@pytest.mark.parametrize("name", HOWTO)
+def test_a_how_to_page_prints_what_it_shows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "howto" / f"{name}.md").read_text("utf-8")
+    assert follow(page) == HOWTO[name]

@@ -2,57 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.pages import ROOT, as_pattern, blocks, follow
+
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
-
-
-def blocks(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield language, code and the output shown for every block that is to be typed."""
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", page, re.M | re.S)
-    for (language, code), (after, shown) in zip(found, [*found[1:], ("", "")], strict=True):
-        if language != "text":
-            yield language, code, shown if after == "text" else ""
-
-
-def as_pattern(shown: str) -> str:
-    """A line `...` stands for any lines, `...` within a line for anything on it."""
-    pattern = re.escape(shown).replace(r"\.\.\.", "...")
-    pattern = re.sub(r"^\.\.\.\n", "(?:.*\n)*", pattern.replace("\\\n", "\n"), flags=re.M)
-    return pattern.replace("...", ".*")
-
-
-def typed_in_python(code: str, namespace: dict[str, Any]) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "tutorial.md", "exec"), namespace)
-    return printed.getvalue()
-
-
-def typed_in_shell(code: str) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", code],
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
 
 
 def test_a_reader_who_types_every_block_sees_what_the_page_shows(
@@ -61,15 +18,13 @@ def test_a_reader_who_types_every_block_sees_what_the_page_shows(
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")  # no window
-    namespace: dict[str, Any] = {}
-    typed = {"python": 0, "sh": 0}
-    for language, code, shown in blocks(PAGE):
-        typed[language] += 1
-        came = typed_in_python(code, namespace) if language == "python" else typed_in_shell(code)
-        assert re.fullmatch(as_pattern(shown), came), f"{code}\nshows\n{shown}\nbut prints\n{came}"
-    assert typed == {"python": 12, "sh": 8}
+    assert follow(PAGE) == {"python": 12, "sh": 8}
     assert (tmp_path / "report.html").stat().st_size > 100_000
     assert (tmp_path / "pumps.png").stat().st_size > 10_000
+
+
+def test_every_block_of_shell_shows_what_it_prints() -> None:
+    assert [code for _, code, shown in blocks(PAGE) if shown is None] == []
 
 
 @pytest.mark.parametrize(
@@ -87,6 +42,21 @@ def test_a_reader_who_types_every_block_sees_what_the_page_shows(
 )
 def test_what_is_shown_is_compared_whole_but_for_dots(shown: str, came: str, fits: bool) -> None:
     assert bool(re.fullmatch(as_pattern(shown), came)) is fits
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nprint(1 + 1)  # 3\n```\n",
+        "```python\nprint(1 + 1)\n```\n",
+        "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n",
+        "```sh\necho 2\n```\n\n```text\n3\n```\n",
+        "```sh\nfalse\n```\n",
+    ],
+)
+def test_a_page_that_shows_something_else_is_found(page: str) -> None:
+    with pytest.raises(AssertionError):
+        follow(page)
 
 
 def test_pictures_of_the_tutorial_are_there_and_small() -> None:
