@@ -35,7 +35,7 @@ lint: $(SPARK_READY)
 # The site, in docs/_build/html: warnings are errors, examples are run, links and spelling checked.
 docs: $(DOCS_READY)
 	$(BIN)/codespell *.md docs src kernel examples tests benchmarks
-	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
 	$(BIN)/python -m docs.check_links docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

@@ -21,10 +21,10 @@ from kmeander.cli import app
 HEAD = """\
 # Command line
 
-`kmeander COMMAND` has {n} commands; `kmeander --version` says which version it is, `kmeander COMMAND --help`
-what stands here. Steps and rows go to files or to standard output, words for people to standard error. It ends
-with 0 when all went well, with 1 and one line where it cannot go on (or `report --fail-on` has found something), and
-with 2 where the command was not understood.
+`kmeander COMMAND` has {n} commands; `kmeander --version` says which version it is,
+`kmeander COMMAND --help` what stands here. Steps and rows go to files or to standard output, words
+for people to standard error. It ends with 0 when all went well, with 1 and one line where it cannot
+go on (or `report --fail-on` has found something), and with 2 where the command was not understood.
 """
 PLACEHOLDERS = {int: "NUMBER", float: "NUMBER", Path: "PATH"}
 
@@ -43,7 +43,11 @@ def section(command: Callable[..., Any]) -> str:
         for parameter, annotation, info in _parameters(command)
     ]
     arguments = [item for item in parameters if isinstance(item[0], ArgumentInfo)]
-    options = [item for item in parameters if isinstance(item[0], OptionInfo)]
+    options = [
+        (info, parameter, kind)
+        for info, parameter, kind in parameters
+        if isinstance(info, OptionInfo)
+    ]
     told, _, example = inspect.cleandoc(command.__doc__ or "").partition("\n\nExample: ")
     usage = " ".join(
         f"[{parameter.name.upper()}]"
@@ -126,7 +130,7 @@ def _with_code(text: str) -> str:
 
 
 def _in_words(number: int) -> str:
-    words = "no one two three four five six seven eight nine ten eleven twelve".split()
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     return words[number] if number < len(words) else str(number)
 
 

@@ -18,7 +18,7 @@ version = release = version_of("kmeander")
 extensions = [
     "myst_parser",
     "numpydoc",
-    "docs.mathml",
+    "docs.formulas",
     "docs.source_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
