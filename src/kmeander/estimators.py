@@ -26,12 +26,12 @@ PLAIN: dict[str, Any] = {"refine": None, "forgetting": "fixed"}
 
 
 class ForgetfulKMeans(StreamKMeans):
-    """K-means that follows a stream and forgets its past (FSKM [1]_, and better).
+    """K-means that follows a stream and forgets its past (FSKM, and better).
 
     Each batch updates the centroids by weighted Lloyd over the batches remembered, a batch aged t
     weighing ``rho**t``. Cluster k stays cluster k from batch to batch. By default local search
     keeps Lloyd from bad local minima, and a batch that contradicts the past makes the model forget
-    it at once; `as_in_paper` gives plain FSKM.
+    it at once; `as_in_paper` gives plain FSKM [1]_.
 
     Parameters
     ----------
@@ -198,10 +198,10 @@ class ForgetfulKMeans(StreamKMeans):
 
 
 class PrivilegedKMeans(StreamKMeans):
-    """K-means over the batches since the last drift, which it must be told of (PSKM [1]_).
+    """K-means over the batches since the last drift, which it must be told of (PSKM).
 
-    The paper's baseline. It forgets everything at a drift and nothing between two, so its memory
-    grows until the next.
+    The paper's baseline [1]_. It forgets everything at a drift and nothing between two, so its
+    memory grows until the next.
 
     Parameters
     ----------
