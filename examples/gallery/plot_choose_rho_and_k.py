@@ -2,17 +2,18 @@
 Choosing rho and K
 ==================
 
-Two numbers are yours to choose: how fast to forget, and how many clusters. A stream says itself
-which fit: predict each batch before it is learnt, and see what would have been best.
+Two numbers are yours to choose: how fast to forget, and how many clusters. A stream
+says itself which fit: predict each batch before it is learnt, and see what would have
+been best.
 """
 
 # %%
 # Rho: three streams
 # ------------------
 # The same four clusters, 120 points a batch: at rest, on their way slowly, and fast.
-# ``PrequentialSplit`` tests each batch after those before it, ``StreamFit`` lets ``fit`` learn
-# batch by batch, and scikit-learn's ``cross_val_score`` does the rest. ``rho="auto"`` chooses as
-# it goes.
+# ``PrequentialSplit`` tests each batch after those before it, ``StreamFit`` lets
+# ``fit`` learn batch by batch, and scikit-learn's ``cross_val_score`` does the rest.
+# ``rho="auto"`` chooses as it goes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,10 @@ SIZE, N_BATCHES = 120, 25
 RHOS = [0.1, 0.25, 0.4, 0.6, 0.75, 0.85, 0.95]
 SPEEDS = {"at rest": 0.0, "slow": 0.1, "fast": 0.6}
 CENTRES = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 12.0], [12.0, 12.0]])
-WAYS = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [-1.0, 0.0]]) @ [[0.8, 0.6], [-0.6, 0.8]]
+WAYS = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [-1.0, 0.0]]) @ [
+    [0.8, 0.6],
+    [-0.6, 0.8],
+]
 
 
 def stream_of(speed, size=SIZE):
@@ -43,7 +47,8 @@ for name, speed in SPEEDS.items():
     errors[name] = [
         -cross_val_score(
             StreamFit(
-                ForgetfulKMeans(4, rho=rho, forgetting="fixed", random_state=0), batch_size=SIZE
+                ForgetfulKMeans(4, rho=rho, forgetting="fixed", random_state=0),
+                batch_size=SIZE,
             ),
             np.concatenate(stream),
             cv=split,
@@ -57,18 +62,22 @@ for name, speed in SPEEDS.items():
 # %%
 # What to see
 # -----------
-# Left: a stream at rest wants a long memory, a fast one a short memory, and in between there is a
-# best rho. The scale is not linear: near the best the curves are flat, so that a rough choice
-# will do. Right: what ``rho="auto"`` takes from batch to batch, among half-lives of half a batch
-# to four.
+# Left: a stream at rest wants a long memory, a fast one a short memory, and in between
+# there is a best rho. The scale is not linear: near the best the curves are flat, so
+# that a rough choice will do. Right: what ``rho="auto"`` takes from batch to batch,
+# among half-lives of half a batch to four.
 
 COLOURS = {"at rest": "#0072B2", "slow": "#009E73", "fast": "#D55E00"}
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for name, colour in COLOURS.items():
     ratio = 100 * (np.array(errors[name]) / min(errors[name]) - 1)
     left.plot(RHOS, ratio, "o-", color=colour, ms=5, label=name)
-    left.plot(RHOS[int(np.argmin(ratio))], 0, "o", color=colour, ms=11, mfc="none", mew=2)
-    right.step(range(N_BATCHES), chosen[name], where="mid", color=colour, lw=2, label=name)
+    left.plot(
+        RHOS[int(np.argmin(ratio))], 0, "o", color=colour, ms=11, mfc="none", mew=2
+    )
+    right.step(
+        range(N_BATCHES), chosen[name], where="mid", color=colour, lw=2, label=name
+    )
 left.set(xlabel="rho", ylabel="prequential error above the best, %", yscale="symlog")
 left.set(ylim=(-0.3, 100), yticks=[0, 1, 10, 100], yticklabels=["0", "1", "10", "100"])
 left.legend(frameon=False, title="the stream")
@@ -84,7 +93,8 @@ for name in SPEEDS:
 # %%
 # K: ask the first window
 # -----------------------
-# ``suggest_clusters`` tries each number on the rows of the first batches and scores it.
+# ``suggest_clusters`` tries each number on the rows of the first batches and scores
+# it.
 
 first = np.concatenate(stream_of(0.0)[:5])
 suggestion = suggest_clusters(first, range(1, 9), random_state=0)
@@ -93,9 +103,9 @@ print(suggestion)
 # %%
 # K: is it still right?
 # ---------------------
-# Later the stream tells when K no longer fits. ``step_.merged`` names clusters without a valley
-# between them, ``step_.holds_two`` those with a valley in their midst. Here are the same four
-# clusters with K too small, right, and too large.
+# Later the stream tells when K no longer fits. ``step_.merged`` names clusters without
+# a valley between them, ``step_.holds_two`` those with a valley in their midst. Here
+# are the same four clusters with K too small, right, and too large.
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.5), layout="constrained")
 last = stream_of(0.0, size=400)[-1]
@@ -111,7 +121,9 @@ for axis, k in zip(axes, (3, 4, 5), strict=True):
         colour = "#D55E00" if row in two else "#0072B2"
         axis.scatter(*place, s=90, color=colour, edgecolors="k", zorder=3)
     for pair in one:
-        axis.plot(*model.cluster_centers_[list(pair)].T, color="#CC79A7", lw=3, zorder=2)
+        axis.plot(
+            *model.cluster_centers_[list(pair)].T, color="#CC79A7", lw=3, zorder=2
+        )
     said = "holds two" if two else "merged" if one else "nothing to say"
     axis.set(title=f"K = {k}: {said}", aspect="equal", xticks=[], yticks=[])
     print(f"K = {k}: holds_two {sorted(two)}, merged {sorted(one)}")

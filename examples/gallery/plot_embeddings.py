@@ -1,17 +1,19 @@
 """
-Embeddings: topics that come and go, labels that stay
-=====================================================
+Embeddings: labels that stay
+============================
 
-Texts and images arrive as vectors, and every night somebody clusters them anew: cluster 3 of
-today has nothing to do with cluster 3 of yesterday. Here are both ways on the same days.
+Texts and images arrive as vectors, and every night somebody clusters them anew:
+cluster 3 of today has nothing to do with cluster 3 of yesterday. Here are both ways on
+the same days.
 """
 
 # %%
 # Days of pictures
 # ----------------
-# Handwritten digits stand for documents: 64 numbers each, and the digit is the topic. Each day
-# brings 200 of six topics. On day 15 nobody writes about 3 any more, and 7 comes up. And as the
-# model that makes the vectors is trained on, all of them turn a little every day.
+# Handwritten digits stand for documents: 64 numbers each, and the digit is the topic.
+# Each day brings 200 of six topics. On day 15 nobody writes about 3 any more, and 7
+# comes up. And as the model that makes the vectors is trained on, all of them turn a
+# little every day.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,12 +57,22 @@ for day, (X, _) in enumerate(days):
 # %%
 # What to see
 # -----------
-# One row per topic, one column per day; the colour is the label that most of the topic's
-# documents have. On the left colours change every day. On the right a topic keeps its label; when
-# 3 ends on day 15, its label ends, and 7 is given one that was never used before.
+# One row per topic, one column per day; the colour is the label that most of the
+# topic's documents have. On the left colours change every day. On the right a topic
+# keeps its label; when 3 ends on day 15, its label ends, and 7 is given one that was
+# never used before.
 
 TOPICS = [0, 1, 2, 3, 7, 4, 6]
-COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#000000"]
+COLOURS = [
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+    "#000000",
+]
 
 
 def commonest(labels):
@@ -74,11 +86,18 @@ def commonest(labels):
     return table
 
 
-tables = {"KMeans, refitted every night": commonest(nightly), "kmeander": commonest(lasting)}
-figure, axes = plt.subplots(1, 2, figsize=(10.5, 3.6), sharey=True, layout="constrained")
+tables = {
+    "KMeans, refitted every night": commonest(nightly),
+    "kmeander": commonest(lasting),
+}
+figure, axes = plt.subplots(
+    1, 2, figsize=(10.5, 3.6), sharey=True, layout="constrained"
+)
 for axis, (title, table) in zip(axes, tables.items(), strict=True):
     colours = ListedColormap(["white", *COLOURS])  # white where there is none
-    axis.pcolormesh(table + 1, cmap=colours, vmin=0, vmax=len(COLOURS), edgecolors="w", lw=1.5)
+    axis.pcolormesh(
+        table + 1, cmap=colours, vmin=0, vmax=len(COLOURS), edgecolors="w", lw=1.5
+    )
     axis.set(
         title=title,
         xlabel="day",

@@ -2,15 +2,17 @@
 Explaining a drift
 ==================
 
-"Something changed" helps nobody. At a drift ``step_.why`` divides the growth of the error among
-clusters and columns. The shares are exact and sum to one, so they can be believed.
+"Something changed" helps nobody. At a drift ``step_.why`` divides the growth of the
+error among clusters and columns. The shares are exact and sum to one, so they can be
+believed.
 """
 
 # %%
 # Machines with five sensors
 # --------------------------
-# Four ways to run, five columns. At batch 20 machines of one kind run hotter, and another kind
-# begins to shake: its readings of vibration spread. All else stays as it was.
+# Four ways to run, five columns. At batch 20 machines of one kind run hotter, and
+# another kind begins to shake: its readings of vibration spread. All else stays as it
+# was.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,17 +49,21 @@ for step in drifts:
 # %%
 # What to see
 # -----------
-# Left, the error of each batch before it is learnt. In the middle and right, whose the change at
-# batch 20 is: two clusters and two columns, as it was made. The other clusters and columns stay
-# at zero, give or take what chance does in 500 points.
+# Left, the error of each batch before it is learnt. In the middle and right, whose the
+# change at batch 20 is: two clusters and two columns, as it was made. The other
+# clusters and columns stay at zero, give or take what chance does in 500 points.
 
 step = drifts[0]
 names, shares = zip(*step.why.clusters, strict=True)
 figure, axes = plt.subplots(
     1, 3, figsize=(11, 3.8), width_ratios=[1.5, 1, 1.1], layout="constrained"
 )
-axes[0].plot(range(1, 40), [s.prequential_error for s in steps[1:]], color="#0072B2", lw=2)
-axes[0].plot(range(1, 40), [s.expected_error for s in steps[:-1]], color="0.5", ls="--", lw=1.2)
+axes[0].plot(
+    range(1, 40), [s.prequential_error for s in steps[1:]], color="#0072B2", lw=2
+)
+axes[0].plot(
+    range(1, 40), [s.expected_error for s in steps[:-1]], color="0.5", ls="--", lw=1.2
+)
 axes[0].legend(["error before learning", "expected"], frameon=False, loc="lower right")
 axes[0].set(xlabel="batch", title="A drift at batch 20", ylim=(0, None))
 for axis, labels, values, title in [
@@ -80,5 +86,6 @@ plt.show()
 
 # %%
 two = step.why.features[0] + step.why.features[4]
-print(f"shares of clusters sum to {sum(shares):.6f}, of columns to {sum(step.why.features):.6f}")
+columns = sum(step.why.features)
+print(f"shares of clusters sum to {sum(shares):.6f}, of columns to {columns:.6f}")
 print(f"temp and vibration together: {two:.1%} of the change")

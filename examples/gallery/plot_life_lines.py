@@ -2,9 +2,9 @@
 Life lines of clusters
 ======================
 
-Clusters come, go, split and merge. kmeander gives each of them an id that lasts as long as it
-does and is never used again, and each batch's ``Step`` has the events: ``born``, ``split``,
-``died``, ``absorbed``, ``moved``, ``grew``, ``shrank``.
+Clusters come, go, split and merge. kmeander gives each of them an id that lasts as
+long as it does and is never used again, and each batch's ``Step`` has the events:
+``born``, ``split``, ``died``, ``absorbed``, ``moved``, ``grew``, ``shrank``.
 """
 
 # %%
@@ -51,15 +51,25 @@ for step in steps:
 # %%
 # What to see
 # -----------
-# One line for each id, from its first batch to its last; its width is its share of the weight
-# remembered. The south fades after batch 15, and when nothing of it is left its centroid is put
-# to use elsewhere. At batch 30 a cluster comes from nowhere: it is born, and the half cluster
-# that is no longer needed is absorbed. At batch 45 one splits and one is absorbed, as it was
-# made.
+# One line for each id, from its first batch to its last; its width is its share of the
+# weight remembered. The south fades after batch 15, and when nothing of it is left its
+# centroid is put to use elsewhere. At batch 30 a cluster comes from nowhere: it is
+# born, and the half cluster that is no longer needed is absorbed. At batch 45 one
+# splits and one is absorbed, as it was made.
 #
-# Below, some batches in the same colours: an id keeps its colour, and no other gets it.
+# Below, some batches in the same colours: an id keeps its colour, and no other gets
+# it.
 
-COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#999999", "#000000"]
+COLOURS = [
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#CC79A7",
+    "#D55E00",
+    "#0072B2",
+    "#999999",
+    "#000000",
+]
 MARKS = {"born": "*", "split": "^", "died": "X", "absorbed": "v"}
 figure, axes = plt.subplot_mosaic(
     "AAAA;BCDE", figsize=(10, 6.6), height_ratios=[1.25, 1], layout="constrained"
@@ -70,7 +80,10 @@ for number in ids:
     alive = [step for step in steps if number in step.ids]
     x = np.array([step.index for step in alive])
     share = np.array(
-        [step.masses[step.ids.tolist().index(number)] / step.masses.sum() for step in alive]
+        [
+            step.masses[step.ids.tolist().index(number)] / step.masses.sum()
+            for step in alive
+        ]
     )
     lines.fill_between(x, number - share, number + share, color=COLOURS[number], lw=0)
     lines.text(x[0] - 0.7, number, f"id {number}", ha="right", va="center", color="0.2")
@@ -78,8 +91,16 @@ for step in steps:
     for event in step.events:
         if event.kind in MARKS:
             if event.other is not None:
-                lines.plot([step.index] * 2, [event.cluster, event.other], ":", color="0.4", lw=1.2)
-            lines.plot(step.index, event.cluster, MARKS[event.kind], color="k", ms=9, mec="w")
+                lines.plot(
+                    [step.index] * 2,
+                    [event.cluster, event.other],
+                    ":",
+                    color="0.4",
+                    lw=1.2,
+                )
+            lines.plot(
+                step.index, event.cluster, MARKS[event.kind], color="k", ms=9, mec="w"
+            )
 for kind, mark in MARKS.items():
     lines.plot([], [], mark, color="k", ms=9, mec="w", label=kind)
 lines.legend(frameon=False, ncols=4, loc="lower left")
@@ -104,7 +125,9 @@ for key, t in zip("BCDE", (10, 26, 40, 55), strict=True):
             weight="bold",
             bbox={"boxstyle": "circle,pad=0.15", "fc": "w", "ec": COLOURS[number]},
         )
-    axes[key].set(title=f"batch {t}", xlim=(-14, 19), ylim=(-13, 13), xticks=[], yticks=[])
+    axes[key].set(
+        title=f"batch {t}", xlim=(-14, 19), ylim=(-13, 13), xticks=[], yticks=[]
+    )
 plt.show()
 
 # %%

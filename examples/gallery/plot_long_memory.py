@@ -2,15 +2,17 @@
 Long memory in bounded space
 ============================
 
-With rho near 1 much is remembered: at 0.99 the window has 459 batches. ``max_points`` caps what
-is kept. Old batches become weighted means of nearby points, fewer with their age.
+With rho near 1 much is remembered: at 0.99 the window has 459 batches. ``max_points``
+caps what is kept. Old batches become weighted means of nearby points, fewer with their
+age.
 """
 
 # %%
 # A stream that deserves a long memory
 # ------------------------------------
-# Small batches, many columns, clusters that overlap, and nothing changes: whoever remembers more
-# knows the clusters better. The truth is measured on 20,000 points of its own.
+# Small batches, many columns, clusters that overlap, and nothing changes: whoever
+# remembers more knows the clusters better. The truth is measured on 20,000 points of
+# its own.
 
 import pickle
 
@@ -37,7 +39,9 @@ test = draw(20_000)
 MEMORIES = {
     "rho 0.6": ForgetfulKMeans(K, rho=0.6, random_state=0),
     "rho 0.99": ForgetfulKMeans(K, rho=0.99, random_state=0),
-    "rho 0.99, max_points=3000": ForgetfulKMeans(K, rho=0.99, max_points=3000, random_state=0),
+    "rho 0.99, max_points=3000": ForgetfulKMeans(
+        K, rho=0.99, max_points=3000, random_state=0
+    ),
 }
 every = range(9, N_BATCHES, 10)
 errors = {name: [] for name in MEMORIES}
@@ -52,10 +56,11 @@ for name, model in MEMORIES.items():
 # %%
 # What to see
 # -----------
-# Left, the error on points that nobody has learnt. A short memory never gets better. Of the two
-# long ones the bounded one is hardly worse. Right, the size of the whole model, as pickle writes
-# it: the window of 0.99 grows until batch 459 and is then as large as it gets; with
-# ``max_points`` it is as large after fifty batches as after five hundred.
+# Left, the error on points that nobody has learnt. A short memory never gets better.
+# Of the two long ones the bounded one is hardly worse. Right, the size of the whole
+# model, as pickle writes it: the window of 0.99 grows until batch 459 and is then as
+# large as it gets; with ``max_points`` it is as large after fifty batches as after
+# five hundred.
 
 STYLES = {
     "rho 0.6": ("#D55E00", "-"),
@@ -65,9 +70,13 @@ STYLES = {
 best = kmeans_error(test, centres)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for name, (colour, line) in STYLES.items():
-    left.plot(every, 100 * (np.array(errors[name]) / best - 1), line, color=colour, lw=2)
+    left.plot(
+        every, 100 * (np.array(errors[name]) / best - 1), line, color=colour, lw=2
+    )
     right.plot(every, kilobytes[name], line, color=colour, lw=2, label=name)
-left.set(xlabel="batch", ylabel="error above that of the true centres, %", ylim=(-0.2, None))
+left.set(
+    xlabel="batch", ylabel="error above that of the true centres, %", ylim=(-0.2, None)
+)
 right.set(xlabel="batch", ylabel="size of the model, kB", yscale="log")
 right.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.62))
 for axis in (left, right):
@@ -75,6 +84,7 @@ for axis in (left, right):
 plt.show()
 
 # %%
-print(f"batches remembered: {max_batches_for(0.6)} at rho 0.6, {max_batches_for(0.99)} at 0.99")
+few, many = max_batches_for(0.6), max_batches_for(0.99)
+print(f"batches remembered: {few} at rho 0.6, {many} at 0.99")
 for name in MEMORIES:
     print(f"{name}: error {errors[name][-1]:.3f}, {kilobytes[name][-1]:.0f} kB")

@@ -2,16 +2,17 @@
 Out of bad local minima
 =======================
 
-Lloyd's algorithm ends in the local minimum that it happens to start in, and a stream never
-starts anew: a centroid that sits between two clusters, while two others share one, may stay
-there for ever. Local search by swaps (``refine="swaps"``, the default) takes it out.
+Lloyd's algorithm ends in the local minimum that it happens to start in, and a stream
+never starts anew: a centroid that sits between two clusters, while two others share
+one, may stay there for ever. Local search by swaps (``refine="swaps"``, the default)
+takes it out.
 """
 
 # %%
 # Twenty starts
 # -------------
-# Fifteen clusters, ten batches, and nothing changes. Only the seed of the first k-means++
-# differs.
+# Fifteen clusters, ten batches, and nothing changes. Only the seed of the first
+# k-means++ differs.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +23,8 @@ K = 15
 rng = np.random.default_rng(4)
 centres = np.array([(x, y) for x in range(5) for y in range(3)]) * 4.0
 stream = [
-    centres[rng.integers(K, size=400)] + rng.normal(scale=0.6, size=(400, 2)) for _ in range(10)
+    centres[rng.integers(K, size=400)] + rng.normal(scale=0.6, size=(400, 2))
+    for _ in range(10)
 ]
 test = centres[rng.integers(K, size=5000)] + rng.normal(scale=0.6, size=(5000, 2))
 best = kmeans_error(test, centres)
@@ -39,9 +41,9 @@ errors = {name: [kmeans_error(test, c) for c in all_] for name, all_ in found.it
 # %%
 # What to see
 # -----------
-# Left, a typical end without swaps: one centroid between two clusters, and two on one. In the
-# middle, the same seed with swaps. Right, the error on new points for each of the twenty seeds; 1
-# is that of the true centres.
+# Left, a typical end without swaps: one centroid between two clusters, and two on one.
+# In the middle, the same seed with swaps. Right, the error on new points for each of
+# the twenty seeds; 1 is that of the true centres.
 
 COLOURS = {"refine=None": "#D55E00", 'refine="swaps"': "#0072B2"}
 seed = int(np.argsort(errors["refine=None"])[10])
@@ -54,10 +56,15 @@ for axis, (name, colour) in zip(axes, COLOURS.items(), strict=False):
     axis.set(title=f"{name}, seed {seed}", aspect="equal", xticks=[], yticks=[])
 for x, (name, colour) in enumerate(COLOURS.items()):
     spread = x + np.linspace(-0.18, 0.18, 20)
-    axes[2].plot(spread, np.array(errors[name]) / best, "o", color=colour, ms=6, mec="w")
+    axes[2].plot(
+        spread, np.array(errors[name]) / best, "o", color=colour, ms=6, mec="w"
+    )
 axes[2].axhline(1, color="0.6", lw=0.8, zorder=0)
 axes[2].set(
-    xticks=[0, 1], xticklabels=["no swaps", "swaps"], xlim=(-0.6, 1.6), ylabel="error / best"
+    xticks=[0, 1],
+    xticklabels=["no swaps", "swaps"],
+    xlim=(-0.6, 1.6),
+    ylabel="error / best",
 )
 axes[2].spines[["top", "right"]].set_visible(False)
 plt.show()

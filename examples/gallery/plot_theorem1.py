@@ -1,18 +1,19 @@
 """
-Surrogate error, SKM error, and Theorem 1's band
-================================================
+Surrogate error and Theorem 1
+=============================
 
-The streaming K-means error (SKM) is the mean over the batches since the last drift: somebody
-must know where the drift was. The surrogate error needs no such knowledge, as old batches fade
-by themselves. How far apart are the two? Theorem 1 of the paper says it, and this is its Figure
-1.
+The streaming K-means error (SKM) is the mean over the batches since the last drift:
+somebody must know where the drift was. The surrogate error needs no such knowledge, as
+old batches fade by themselves. How far apart are the two? Theorem 1 of the paper says
+it, and this is its Figure 1.
 """
 
 # %%
 # One centroid, one drift
 # -----------------------
-# 40 batches of one concept, then 20 of another whose error under the same centroid is larger by
-# the factor 1 + epsilon. Everything is drawn anew 40 times, for two sizes of batches.
+# 40 batches of one concept, then 20 of another whose error under the same centroid is
+# larger by the factor 1 + epsilon. Everything is drawn anew 40 times, for two sizes of
+# batches.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +38,7 @@ u = max(float(((concept - centroid) ** 2).sum(axis=1).max()) for concept in (old
 
 
 def differences(size):
-    """SKM error minus surrogate error, one row per repetition, T = 1, 2, ... batches after."""
+    """SKM minus surrogate error: a row per repetition, T = 1, 2, ... batches after."""
     found = np.empty((REPETITIONS, AFTER))
     for row in found:
         batches = [old[rng.integers(len(old), size=size)] for _ in range(BEFORE)]
@@ -53,10 +54,10 @@ found = {size: differences(size) for size in (250, 1000)}
 # %%
 # What to see
 # -----------
-# The line is the gap that Theorem 1 expects, ``rho**T * epsilon * E``: it falls by rho with every
-# batch, and soon the surrogate error is as good as one that was told of the drift. The bands hold
-# 95 % and 68 % of the differences, or more; the theorem promises no less, and is cautious. With
-# batches of four times the size they are half as wide.
+# The line is the gap that Theorem 1 expects, ``rho**T * epsilon * E``: it falls by rho
+# with every batch, and soon the surrogate error is as good as one that was told of the
+# drift. The bands hold 95 % and 68 % of the differences, or more; the theorem promises
+# no less, and is cautious. With batches of four times the size they are half as wide.
 
 T = np.arange(1, AFTER + 1)
 gap = np.array([theorem1_gap(rho, t, EPSILON, E) for t in T.tolist()])
@@ -65,7 +66,12 @@ for axis, (size, difference) in zip(axes, found.items(), strict=True):
     for delta, colour in [(0.05, "#D6ECF8"), (0.32, "#A9D5EE")]:
         gamma = np.array([theorem1_bound(rho, t, size, u, delta) for t in T.tolist()])
         axis.fill_between(
-            T, gap - gamma, gap + gamma, color=colour, lw=0, label=f"Theorem 1, {1 - delta:.0%}"
+            T,
+            gap - gamma,
+            gap + gamma,
+            color=colour,
+            lw=0,
+            label=f"Theorem 1, {1 - delta:.0%}",
         )
     axis.plot(T, gap, color="#0072B2", lw=2, label="expected gap")
     axis.boxplot(
