@@ -63,16 +63,7 @@ for day, (X, _) in enumerate(days):
 # never used before.
 
 TOPICS = [0, 1, 2, 3, 7, 4, 6]
-COLOURS = [
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#F0E442",
-    "#0072B2",
-    "#D55E00",
-    "#CC79A7",
-    "#000000",
-]
+COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
 
 
 def commonest(labels):

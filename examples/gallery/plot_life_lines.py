@@ -60,16 +60,7 @@ for step in steps:
 # Below, some batches in the same colours: an id keeps its colour, and no other gets
 # it.
 
-COLOURS = [
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#CC79A7",
-    "#D55E00",
-    "#0072B2",
-    "#999999",
-    "#000000",
-]
+COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#999999"]
 MARKS = {"born": "*", "split": "^", "died": "X", "absorbed": "v"}
 figure, axes = plt.subplot_mosaic(
     "AAAA;BCDE", figsize=(10, 6.6), height_ratios=[1.25, 1], layout="constrained"
