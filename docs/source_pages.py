@@ -54,10 +54,13 @@ class SourceRole(SphinxRole):
             message = self.inliner.reporter.error(str(error), line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
         path, line = place
-        shown = nodes.literal("", self.text, classes=["source-link"])
         title = f"{path.relative_to(ROOT).as_posix()}, line {line}"
-        link = uri(place, self.env.docname)
-        return [nodes.reference("", "", shown, internal=True, refuri=link, reftitle=title)], []
+        link = nodes.reference("", "", internal=True, reftitle=title)
+        link["refuri"] = uri(place, self.env.docname)
+        link += nodes.literal("", self.text)
+        if line > 1:
+            link += nodes.inline("", f":{line}", classes=["source-line"])
+        return [link], []
 
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
