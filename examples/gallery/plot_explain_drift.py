@@ -51,7 +51,7 @@ for step in drifts:
 # -----------
 # Left, the error of each batch before it is learnt. In the middle and right, whose the
 # change at batch 20 is: two clusters and two columns, as it was made. The other
-# clusters and columns stay at zero, give or take what chance does in 500 points.
+# clusters and columns stay near zero, give or take what chance does in 500 points.
 
 step = drifts[0]
 names, shares = zip(*step.why.clusters, strict=True)

@@ -5,7 +5,7 @@ Surrogate error and Theorem 1
 The streaming K-means error (SKM) is the mean over the batches since the last drift:
 somebody must know where the drift was. The surrogate error needs no such knowledge, as
 old batches fade by themselves. How far apart are the two? Theorem 1 of the paper says
-it, and this is its Figure 1.
+it, and this is its Figure 1 with smaller batches.
 """
 
 # %%
