@@ -223,9 +223,7 @@ def _told(start: Start, arrival: Arrival, batch: Batch, before: Centroids) -> St
     if start.centroids is not before:
         return start
     n_measured = batch.n_points * len(before)  # which a plain Lloyd counts among its passes
-    return Start(
-        before, start.n_distances + n_measured, start.n_distances_plain, arrival.partition
-    )
+    return Start(before, start.n_distances + n_measured, start.n_distances_plain, arrival.partition)
 
 
 class PSKM(StreamModel):
