@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kmeander.exceptions import InputError
+from kmeander.sources.lines import whole_lines
 
 Block = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ def without_header(n_columns: int, skipped: Sequence[int] = ()) -> Reader:
     features = [name for i, name in enumerate(names) if i not in skipped]
 
     def read(file: DataFile) -> Iterator[Block]:
-        yield from _csv_blocks(file, features, pa_csv.ReadOptions(column_names=names))
+        yield from _csv_blocks(file, features, names, n_skipped=0)
 
     return read
 
@@ -125,8 +126,7 @@ def with_header(wanted: Sequence[str]) -> Reader:
                     f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}."
                 )
         features = [spelt[_squeezed(name)] for name in wanted]
-        options = pa_csv.ReadOptions(column_names=unique, skip_rows=1)
-        yield from _csv_blocks(file, features, options)
+        yield from _csv_blocks(file, features, unique, n_skipped=1)
 
     return read
 
@@ -188,9 +188,8 @@ def _parquet(file: DataFile) -> Iterator[Any]:
 
 
 def _csv_blocks(
-    file: DataFile, features: Sequence[str], options: pa_csv.ReadOptions
+    file: DataFile, features: Sequence[str], names: Sequence[str], *, n_skipped: int
 ) -> Iterator[Block]:
-    names = options.column_names
     convert = pa_csv.ConvertOptions(
         include_columns=list(features),
         column_types=dict.fromkeys(features, pa.float64()),
@@ -199,9 +198,18 @@ def _csv_blocks(
     n_read = 0
     try:
         with file.open() as opened:
-            for batch in pa_csv.open_csv(opened, options, convert_options=convert):
-                yield _numbers(file, batch, features, n_read)
-                n_read += batch.num_rows
+            for _ in range(n_skipped):
+                opened.readline()
+            # Read here and parsed there: pyarrow's own threads, reading from a Python file ahead of
+            # a line that is wrong, would now and then abort the interpreter as it ends.
+            for block in whole_lines(opened.read, str(file)):
+                assert block is not None  # a file does not wait
+                options = pa_csv.ReadOptions(
+                    column_names=names, use_threads=False, block_size=len(block) + 1
+                )
+                table = pa_csv.read_csv(pa.BufferReader(block), options, convert_options=convert)
+                yield _numbers(file, table.combine_chunks(), features, n_read)
+                n_read += table.num_rows
     except pa.ArrowInvalid as error:
         cell = _BAD_CELL.search(str(error))
         if cell is not None:
