@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -298,25 +299,36 @@ Named compare(const Float64Rows &masses, const Rows3 &sums, const Float64Rows &s
     return {found.moved, found.share, found.elsewhere};
 }
 
-void add_moments(const Points &points, std::optional<Weights> weights, double decay,
-                 nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> labels,
-                 const Centroids &centroids, Out1<double> masses, Out2 sums, Out2 squares) {
-    const kmeander::Rows rows = rows_of(points);
+void moments(const std::vector<Points> &points, const std::vector<std::optional<Weights>> &weights,
+             const Weights &decay, const Labels &labels, const Centroids &centroids,
+             Out1<double> masses, Out2 sums, Out2 squares) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
-    need_rows(rows, d);
-    need(labels.shape(0) == rows.count, "labels and points differ in length");
+    for (const std::size_t length : {weights.size(), decay.shape(0)})
+        need(length == points.size(), "one entry per batch is needed");
     need(masses.shape(0) == k && sums.shape(0) == k && sums.shape(1) == d &&
              squares.shape(0) == k && squares.shape(1) == d,
          "masses, sums or squares do not fit the centroids");
-    need(std::all_of(labels.data(), labels.data() + rows.count,
-                     [k](std::int32_t label) {
-                         return label >= 0 && static_cast<std::size_t>(label) < k;
-                     }),
-         "a label is outside the clusters");
-    const double *shares = data_or_null(weights, rows.count);
+    need(are_labels(labels.data(), labels.data() + labels.shape(0), k), "labels of no cluster");
+    std::vector<std::pair<kmeander::Rows, const double *>> batches;
+    std::size_t n_rows = 0;
+    for (std::size_t b = 0; b < points.size(); ++b) {
+        const kmeander::Rows rows = rows_of(points[b]);
+        need_rows(rows, d);
+        batches.emplace_back(rows, data_or_null(weights[b], rows.count));
+        n_rows += rows.count;
+    }
+    need(labels.shape(0) == n_rows, "labels and points differ in length");
     const nb::gil_scoped_release release;
-    kmeander::add_moments(rows, shares, decay, labels.data(), centroids.data(), masses.data(),
-                          sums.data(), squares.data());
+    std::fill_n(masses.data(), k, 0.0);
+    std::fill_n(sums.data(), k * d, 0.0);
+    std::fill_n(squares.data(), k * d, 0.0);
+    const std::int32_t *next = labels.data();
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+        const auto &[rows, shares] = batches[b];
+        kmeander::add_moments(rows, shares, decay.data()[b], next, centroids.data(), masses.data(),
+                              sums.data(), squares.data());
+        next += rows.count;
+    }
 }
 
 std::int64_t first_beyond(const Points &points, double limit) {
@@ -356,9 +368,8 @@ NB_MODULE(_kernel, module) {
     module.def("compare", &compare, "masses"_a, "sums"_a, "scatter"_a, "decay"_a,
                "points_per_mass"_a.none(), "is_whole"_a.none(), "oldest"_a, "since"_a, "moved"_a,
                "moved_level"_a, "share_level"_a, "evidence"_a.noconvert());
-    module.def("add_moments", &add_moments, "points"_a, "weights"_a.none(), "decay"_a, "labels"_a,
-               "centroids"_a, "masses"_a.noconvert(), "sums"_a.noconvert(),
-               "squares"_a.noconvert());
+    module.def("moments", &moments, "points"_a, "weights"_a, "decay"_a, "labels"_a, "centroids"_a,
+               "masses"_a.noconvert(), "sums"_a.noconvert(), "squares"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);
     module.def("instruction_set", &instruction_set);
 }

@@ -109,15 +109,15 @@ def compare(
     share_level: float,
     evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
-def add_moments(
-    points: Points,  # in      (n, d)
-    weights: Weights | None,  # in      (n,)
-    decay: float,
-    labels: Labels,  # in      (n,)
-    centroids: Centroids,  # in      (k, d)
-    masses: Masses,  # in/out  (k,)
-    sums: NDArray[np.float64],  # in/out  (k, d) of the gaps to the centroids
-    squares: NDArray[np.float64],  # in/out  (k, d)
+def moments(
+    points: list[Points],  # in   (n_b, d) each
+    weights: list[Weights | None],  # in   (n_b,) each
+    decay: Weights,  # in   (n_batches,)
+    labels: Labels,  # in   (n,) of all points, one batch after another
+    centroids: Centroids,  # in   (k, d)
+    masses: Masses,  # out  (k,) decayed
+    sums: NDArray[np.float64],  # out  (k, d) of the gaps to the centroids
+    squares: NDArray[np.float64],  # out  (k, d)
 ) -> None: ...
 def first_beyond(
     points: Points,  # in   (n, d)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.arrays import Centroids, Labels
+from kmeander.arrays import Centroids, Labels, Weights
 from kmeander.events import Explanation, Part
 from kmeander.lloyd import nearest
 from kmeander.records import Ids
@@ -45,12 +47,15 @@ def explain(
     the variance did, ``p' (v' - v)``, and what the share did, ``(p' - p) v``; the largest is the
     cause.
     """
-    older = _moments(window, before)
-    if older is None:
+    if window.partition is None or not window.batches:
         return None
+    n_known = len(window.labels)
+    older = _Moments(
+        window.batches[:n_known], window.decay[:n_known], window.partition.labels, before
+    )
+    older.add_hidden(window.within)
     labels = nearest(batch.points, before, n_threads)[0]
-    newest = _Moments(before)
-    newest.add(batch, 1.0, labels)
+    newest = _Moments([batch], np.ones(1), labels, before)
     newest.add_hidden(batch.within)
     share, mean, variance = newest.normalised()
     share_before, mean_before, variance_before = older.normalised()
@@ -87,33 +92,20 @@ def _ratio(one: float, other: float) -> float:
     return float(one / other) if other > 0 else float(np.finfo(np.float32).max)
 
 
-def _moments(window: Window, centroids: Centroids) -> _Moments | None:
-    """Return those of all batches of which the partition is known."""
-    labels = window.labels
-    if not labels:
-        return None
-    found = _Moments(centroids)
-    for decay, batch, known in zip(window.decay.tolist(), window.batches, labels, strict=False):
-        found.add(batch, decay, known)
-    found.add_hidden(window.within)
-    return found
-
-
 class _Moments:
     """Decayed mass, and sums and squares of the gaps to the centroids, by cluster and column."""
 
-    def __init__(self, centroids: Centroids) -> None:
-        self._centroids = centroids
-        self.mass = np.zeros(len(centroids))
-        self.sums, self.squares = np.zeros((2, *centroids.shape))
-
-    def add(self, batch: Remembered, decay: float, labels: Labels) -> None:
-        _kernel.add_moments(
-            batch.points,
-            batch.weights,
+    def __init__(
+        self, batches: Sequence[Remembered], decay: Weights, labels: Labels, centroids: Centroids
+    ) -> None:
+        self.mass = np.empty(len(centroids))
+        self.sums, self.squares = np.empty((2, *centroids.shape))
+        _kernel.moments(
+            [batch.points for batch in batches],
+            [batch.weights for batch in batches],
             decay,
             labels,
-            self._centroids,
+            centroids,
             self.mass,
             self.sums,
             self.squares,
