@@ -52,13 +52,14 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
     std::vector<std::size_t> changed;
     for (std::size_t b = 0; b < batches_.size(); ++b)
         if (*std::max_element(marks_[b].begin(), marks_[b].end()) >= from_mark) changed.push_back(b);
-    // Threads share a batch by columns: each sum takes its rows in order, whoever adds.
-    const std::size_t slices = std::min(team_.size(), d_);
+    // Threads share a batch by clusters: each sum takes its rows in order, whoever adds.
+    const std::size_t slices = std::min(team_.size(), k_);
     team_.run(changed.size() * slices, [&](std::size_t item, std::size_t) {
         const std::size_t slice = item % slices;
-        sum(changed[item / slices], from_mark, slice * d_ / slices, (slice + 1) * d_ / slices);
+        sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices);
     });
     for (const std::size_t b : changed) {
+        counted_[b] = 1;
         for (std::size_t c = 0; c < k_; ++c) {
             if (marks_[b][c] < from_mark) continue;
             scatter_marks_[b][c] = kTouched;
@@ -71,20 +72,17 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
 void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last) {
     Batch &batch = batches_[b];
     std::vector<std::uint8_t> stale(k_);
-    for (std::size_t c = 0; c < k_; ++c) {
+    for (std::size_t c = first; c < last; ++c) {
         stale[c] = marks_[b][c] >= from_mark;
-        if (stale[c]) std::fill(batch.sums + c * d_ + first, batch.sums + c * d_ + last, 0.0);
+        if (stale[c]) std::fill(batch.sums + c * d_, batch.sums + (c + 1) * d_, 0.0);
     }
     std::vector<double> rests(k_ * d_);
-    set_.add_rows(batch.rows, first, last, batch.weights, batch.labels, stale.data(), batch.sums,
-                  rests.data());
-    for (std::size_t c = 0; c < k_; ++c)
+    set_.add_rows(batch.rows, batch.weights, batch.labels, stale.data(), batch.sums, rests.data());
+    for (std::size_t c = first; c < last; ++c)
         if (stale[c])
-            for (std::size_t j = first; j < last; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
-    if (first != 0) return;  // one slice counts for all
+            for (std::size_t j = 0; j < d_; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
     // Where every row weighs 1, rows that come and go leave an exact count behind.
     if (batch.weights != nullptr || !counted_[b]) weigh(batch, stale);
-    counted_[b] = 1;
 }
 
 void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const {

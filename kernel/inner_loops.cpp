@@ -155,9 +155,8 @@ void squared_to_of(const Rows &rows, std::size_t begin, std::size_t end, const d
 }
 
 template <class T>
-void add_rows_of(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
-                 const std::int32_t *labels, const std::uint8_t *stale, double *sums,
-                 double *rests) {
+void add_rows_of(const Rows &rows, const double *weights, const std::int32_t *labels,
+                 const std::uint8_t *stale, double *sums, double *rests) {
     const std::size_t d = rows.columns;
     for (std::size_t i = 0; i < rows.count; ++i) {
         const std::size_t label = static_cast<std::size_t>(labels[i]);
@@ -165,7 +164,7 @@ void add_rows_of(const Rows &rows, std::size_t first, std::size_t last, const do
         const T *x = row<T>(rows, i);
         double *__restrict sum = sums + label * d, *__restrict rest = rests + label * d;
         const double weight = weights == nullptr ? 1.0 : weights[i];
-        for (std::size_t j = first; j < last; ++j) {
+        for (std::size_t j = 0; j < d; ++j) {
             // Knuth's two-sum: `lost` is exactly what the addition rounds away.
             const double value = weight * x[j];
             const double total = sum[j] + value;
@@ -384,10 +383,10 @@ void squared_between(const void *const *points, bool is_float32, std::size_t cou
     run(points, count, d, centroid, squared);
 }
 
-void add_rows(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
-              const std::int32_t *labels, const std::uint8_t *stale, double *sums, double *rests) {
+void add_rows(const Rows &rows, const double *weights, const std::int32_t *labels,
+              const std::uint8_t *stale, double *sums, double *rests) {
     const auto run = rows.is_float32 ? add_rows_of<float> : add_rows_of<double>;
-    run(rows, first, last, weights, labels, stale, sums, rests);
+    run(rows, weights, labels, stale, sums, rests);
 }
 
 void add_squares(const Rows &rows, const double *weights, const std::int32_t *labels,

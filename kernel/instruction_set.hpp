@@ -74,12 +74,10 @@ struct InstructionSet {
     void (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks,
                          const float *lower, const float *upper, std::size_t count, float *bounds);
 
-    // Add rows, columns [first, last), to the sums of their clusters, in row order; only those of
-    // clusters that `stale` marks. What rounding takes from `sums` is gathered in `rests`, so that
+    // Add rows to the sums of their clusters, in row order; only those of clusters that `stale` marks. What rounding takes from `sums` is gathered in `rests`, so that
     // both together are right to the last digit: the mean of a million equal points is that point.
-    void (*add_rows)(const Rows &rows, std::size_t first, std::size_t last, const double *weights,
-                     const std::int32_t *labels, const std::uint8_t *stale, double *sums,
-                     double *rests);
+    void (*add_rows)(const Rows &rows, const double *weights, const std::int32_t *labels,
+                     const std::uint8_t *stale, double *sums, double *rests);
 
     // Add each row's weighted squared distance to the mean of its cluster to that cluster's sum, in
     // row order; only for clusters that `stale` marks.

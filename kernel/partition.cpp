@@ -39,9 +39,6 @@ constexpr float kWakeAhead = 2.0F;
 // How many points before it is measured a row is asked for.
 constexpr std::size_t kAhead = 32;
 
-// Points of the list that one task sweeps.
-constexpr std::size_t kStretch = 8192;
-
 }  // namespace
 
 Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
@@ -123,15 +120,17 @@ void Partition::settle() {
         set_.rebase(batch.labels, batch.rows.count, own.data(), others.data(),
                     nearest_other_.data(), batch.upper, batch.lower);
     });
-    for (std::size_t at = 0; at < members_.size(); ++at) {
-        const Batch &batch = batches_[members_[at].batch];
-        const std::uint32_t key = keys_[at];
-        const float upper = rounded_up(upper_[at] + own_moved_[key]);
-        const float apart = nearest_other_[static_cast<std::size_t>(label_of(key))];
-        batch.upper[members_[at].row] = upper;
-        batch.lower[members_[at].row] =
-            rounded_down(std::max(lower_[at] - others_moved_[key], apart - upper));
-    }
+    team_.run(n_stretches(), [&](std::size_t s, std::size_t) {
+        for (std::size_t at = s * kStretch; at < end_of_stretch(s); ++at) {
+            const Batch &batch = batches_[members_[at].batch];
+            const std::uint32_t key = keys_[at];
+            const float upper = rounded_up(upper_[at] + own_moved_[key]);
+            const float apart = nearest_other_[static_cast<std::size_t>(label_of(key))];
+            batch.upper[members_[at].row] = upper;
+            batch.lower[members_[at].row] =
+                rounded_down(std::max(lower_[at] - others_moved_[key], apart - upper));
+        }
+    });
 }
 
 // Wake the points that the movement may have unsettled.
@@ -163,15 +162,20 @@ void Partition::wake(std::size_t epoch) {
         n_woken_[b] = set_.awake(batch.labels, batch.upper, batch.lower,
                                  asleep_.data() + epoch * k_, batch.rows.count, woken_[b].data());
     });
-    std::size_t at = members_.size(), end = at;
-    for (const std::size_t n_woken : n_woken_) end += n_woken;
+    std::vector<std::size_t> first(batches_.size());  // places of the list
+    std::size_t end = members_.size();
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+        first[b] = end;
+        end += n_woken_[b];
+    }
     members_.resize(end);
     keys_.resize(end);
     upper_.resize(end);
     lower_.resize(end);
-    for (std::size_t b = 0; b < batches_.size(); ++b) {
+    team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
-        for (std::size_t w = 0; w < n_woken_[b]; ++w, ++at) {
+        for (std::size_t w = 0; w < n_woken_[b]; ++w) {
+            const std::size_t at = first[b] + w;
             const std::uint32_t row = woken_[b][w];
             members_[at] = {static_cast<std::uint32_t>(b), row};
             keys_[at] = static_cast<std::uint32_t>(
@@ -180,7 +184,7 @@ void Partition::wake(std::size_t epoch) {
             lower_[at] = batch.lower[row];
             batch.upper[row] = kGone;
         }
-    }
+    });
 }
 
 // Which centroids have moved since the last pass: between those that have not, nothing is new.
@@ -275,14 +279,12 @@ void Partition::measure_apart() {
 
 // Find the points of the list that their limits do not settle, and look at them closely.
 void Partition::sweep(const double *centroids) {
-    const std::size_t n_stretches = (members_.size() + kStretch - 1) / kStretch;
-    if (stretches_.size() < n_stretches) stretches_.resize(n_stretches);
-    team_.run(n_stretches, [&](std::size_t s, std::size_t worker) {
-        sweep(s * kStretch, std::min((s + 1) * kStretch, members_.size()), stretches_[s],
-              benches_[worker], centroids);
+    if (stretches_.size() < n_stretches()) stretches_.resize(n_stretches());
+    team_.run(n_stretches(), [&](std::size_t s, std::size_t worker) {
+        sweep(s * kStretch, end_of_stretch(s), stretches_[s], benches_[worker], centroids);
     });
     moves_.clear();
-    for (std::size_t s = 0; s < n_stretches; ++s) {
+    for (std::size_t s = 0; s < n_stretches(); ++s) {
         moves_.insert(moves_.end(), stretches_[s].moves.begin(), stretches_[s].moves.end());
         n_distances_ += stretches_[s].n_distances;
     }

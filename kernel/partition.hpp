@@ -101,6 +101,13 @@ private:
                  std::size_t n_chosen, Stretch &stretch, Bench &bench);
     void measure_new_batches();
 
+    // Points of the list that one task has to do with.
+    static constexpr std::size_t kStretch = 8192;
+    std::size_t n_stretches() const { return (members_.size() + kStretch - 1) / kStretch; }
+    std::size_t end_of_stretch(std::size_t s) const {
+        return s + 1 < n_stretches() ? (s + 1) * kStretch : members_.size();
+    }
+
     // Where the tables have a cluster in an epoch.
     static constexpr std::size_t kMaxEpochs = 32;  // kept apart; each costs k * d operations a pass
     static std::size_t key_of(std::size_t label, std::size_t epoch) {
