@@ -65,7 +65,7 @@ experiment: $(if $(RIVER),$(BENCH_READY),$(READY))
 $(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "kmeander needs Python 3.11 or newer: make PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Setting up .venv and building the kernel (about a minute the first time) ..."
+	@echo "Setting up .venv and building the kernel (a minute or two the first time) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments,river]"

@@ -166,8 +166,18 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     refused = kmeander("run", str(path), "--clusters", "2")
     assert refused.returncode == 1
     assert refused.stderr == (
-        f"kmeander run: {path} line 2: 'row0' in column 'id' is not a number (use --bad-rows skip "
-        "to go on without such rows, or leave the column out with --exclude id).\n"
+        f"kmeander run: {path} line 2: 'row0' in column 'id' is not a number (leave the column out "
+        "with --exclude id, or use --bad-rows skip to go on without such rows).\n"
+    )
+    asked_for = kmeander("run", str(path), "--columns", "id,a", "--clusters", "2")
+    assert asked_for.stderr.endswith(
+        "is not a number (use --bad-rows skip to go on without such rows).\n"
+    )
+    skipped = kmeander("run", str(path), "--clusters", "2", "--bad-rows", "skip")
+    assert skipped.returncode == 1
+    assert skipped.stderr == (
+        f"kmeander run: {path}: every row is bad (30 were set aside), so nothing was learnt. "
+        "Without --bad-rows the run stops at the first and says why.\n"
     )
     missing = kmeander("run", str(path), "--columns", "a,c")
     assert missing.stderr == (f"kmeander run: {path} has no column 'c'. It has 'id', 'a', 'b'.\n")
@@ -177,15 +187,18 @@ WAY_OUT = "(use --bad-rows skip to go on without such rows)."
 WAYS_OUT = (
     "(use --bad-rows skip to go on without such rows, or leave the column out with --exclude b)."
 )
+TEXT_WAYS_OUT = (
+    "(leave the column out with --exclude b, or use --bad-rows skip to go on without such rows)."
+)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3,n/a\n", f"{{}} line 3: 'n/a' in column 'b' is not a number {WAYS_OUT}"),
+        ("a,b\n1,2\n3,n/a\n", f"{{}} line 3: 'n/a' in column 'b' is not a number {TEXT_WAYS_OUT}"),
         (
             "a,b\n1,2026-01-01\n",
-            f"{{}} line 2: '2026-01-01' in column 'b' is not a number {WAYS_OUT}",
+            f"{{}} line 2: '2026-01-01' in column 'b' is not a number {TEXT_WAYS_OUT}",
         ),
         ("a,b\n1,2\n3,\n", f"{{}} line 3: nothing in column 'b' {WAYS_OUT}"),
         ("a,b\n1,2\n3,nan\n", f"{{}} line 3: NaN in column 'b' is not finite {WAYS_OUT}"),
@@ -196,7 +209,7 @@ WAYS_OUT = (
         ),
         ("a,b\n1,2\n3,4,5\n", f"{{}} line 3: 3 fields where the header has 2 {WAY_OUT}"),
         ("a,b\n1,2\n3\n", f"{{}} line 3: 1 field where the header has 2 {WAY_OUT}"),
-        ("a,b\n1,2\n\n\n3,x\n", f"{{}} line 5: 'x' in column 'b' is not a number {WAYS_OUT}"),
+        ("a,b\n1,2\n\n\n3,x\n", f"{{}} line 5: 'x' in column 'b' is not a number {TEXT_WAYS_OUT}"),
         ("a,b\n", "{} has no rows."),
         ("", "{} is empty: not even a header."),
         (
@@ -233,7 +246,7 @@ def test_the_whole_file_is_read_as_numbers_not_only_its_first_block(tmp_path: Pa
     refused = kmeander("run", str(path), "--clusters", "2", "--batch-size", "100000")
     assert refused.returncode == 1
     assert refused.stderr == (
-        f"kmeander run: {path} line 400002: 'oops' in column 'b' is not a number {WAYS_OUT}\n"
+        f"kmeander run: {path} line 400002: 'oops' in column 'b' is not a number {TEXT_WAYS_OUT}\n"
     )
     assert [step["n_points"] for step in lines(refused.stdout)] == [100_000] * 4
 

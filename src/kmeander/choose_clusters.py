@@ -71,7 +71,13 @@ class Suggestion:
                 f"{self.scores[name][k]:>19.6g}{'*' if best[name] == k else ' '}" for name in names
             ]
             lines.append(f"{k:>4}" + "".join(cells).rstrip())
-        return "\n".join([*lines, f"{self.n_clusters} clusters by {self.criterion}"])
+        return "\n".join([*lines, self._verdict(best[self.criterion])])
+
+    def _verdict(self, best: int | None) -> str:
+        if self.n_clusters == best:
+            return f"{best} cluster{'' if best == 1 else 's'} by {self.criterion}"
+        # Of one cluster nobody else can speak.
+        return f"1 cluster, which BIC prefers to any more ({best} by {self.criterion} alone)"
 
 
 def suggest_clusters(

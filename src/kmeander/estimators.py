@@ -36,6 +36,7 @@ class ForgetfulKMeans(StreamKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
+        The number of clusters, K; see `suggest_clusters`.
     init : {"previous", "hungarian", "weighted", "current"}, default="previous"
         Where Lloyd starts at each batch: the previous centroids (PC), the cheapest; the matched
         means of those and the new batch's (HI), a weighted K-means on both (WI), or the new batch's
@@ -142,11 +143,13 @@ class ForgetfulKMeans(StreamKMeans):
     def as_in_paper(cls, n_clusters: int = 8, **params: Any) -> Self:
         """Return plain FSKM of the paper, whatever the defaults of this class are.
 
+        That is ``init="hungarian"``, ``rho=0.5``, ``refine=None`` and ``forgetting="fixed"``.
+
         Parameters
         ----------
         n_clusters : int, default=8
         **params
-            As for the class.
+            As for the class, in place of those.
         """
         plain = {
             "init": "hungarian",

@@ -109,7 +109,10 @@ def predict(
         )
         sink.open(None)
         stack.callback(sink.close)
-        for cut in Batches(opened.blocks(), Batching(), refuse_bad=bad_rows == "error"):
+        batches = Batches(
+            opened.blocks(), Batching(), refuse_bad=bad_rows == "error", may_exclude=False
+        )
+        for cut in batches:
             if stop is not None and stop.is_set():
                 raise StreamError(
                     f"stopped after {summary.n_points:,} rows: {out} does not have all. Start "

@@ -197,6 +197,7 @@ def run(
             rule=rule,
             outputs=outputs,
             refuse_bad=bad_rows == "error",
+            may_exclude=columns is None,
             standardize=standardize,
             folder=folder,
             checkpoint_every=checkpoint_every,

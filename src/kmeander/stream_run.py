@@ -60,6 +60,7 @@ class Runner:
     rule: Batching
     outputs: Outputs
     refuse_bad: bool
+    may_exclude: bool  # no column was asked for by name
     standardize: bool
     folder: CheckpointFolder | None
     checkpoint_every: int
@@ -103,6 +104,7 @@ class Runner:
             self.rule,
             refuse_bad=self.refuse_bad,
             period=position["period"],
+            may_exclude=self.may_exclude,
         )
         failure = self._learn_all(batches)
         self._commit()
@@ -110,6 +112,11 @@ class Runner:
             raise failure
         if not (self.model.n_steps or self.summary.n_bad or self.summary.stopped):
             raise InputError(f"{self.source.name} has no rows.")
+        if not (self.model.n_steps or self.summary.stopped):
+            raise InputError(
+                f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
+                "nothing was learnt. Without --bad-rows the run stops at the first and says why."
+            )
         return self.summary
 
     def _tick(self) -> None:

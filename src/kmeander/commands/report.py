@@ -75,7 +75,7 @@ def report(
         raise typer.BadParameter(f"--features needs two columns, got {len(chosen)}")
     wanted = _format(format_, out)
     if wanted is ReportFormat.html:
-        need_bokeh("kmeander report")
+        need_bokeh()
     story = read_story(steps, chosen)
     extra = {} if bad_rows is None else {"bad rows": f"{_n_lines(bad_rows):,}"}
     target = out or f"report.{wanted.value}"

@@ -165,7 +165,7 @@ def run(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="One JSON line per batch (default stdout if it is a pipe).",
+            help="One JSON line per batch (default stdout, unless it is a terminal).",
             rich_help_panel=OUTPUTS,
         ),
     ] = None,

@@ -65,7 +65,7 @@ def rho_of(text: str | None) -> float | str | None:
     except ValueError:
         raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
     if not 0 < rho < 1:
-        raise typer.BadParameter(f"--rho must lie between 0 and 1, got {rho:g}")
+        raise typer.BadParameter(f"--rho must lie above 0 and below 1, got {rho:g}")
     return rho
 
 

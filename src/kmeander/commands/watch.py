@@ -35,7 +35,7 @@ def watch(
 
     Example: kmeander watch steps.jsonl
     """
-    need_bokeh("kmeander watch")
+    need_bokeh()
     from kmeander.page.live import serve
 
     def ready(address: str, server: Server) -> None:
@@ -55,7 +55,7 @@ def watch(
 @contextmanager
 def watched(steps: str, *, quiet: bool) -> Iterator[None]:
     """Show the page in a process of its own, so that nothing there can disturb the run."""
-    need_bokeh("kmeander run --watch")
+    need_bokeh()
     command = [sys.executable, "-m", "kmeander", "watch", steps, "--port", str(PORT)]
     page = subprocess.Popen(
         command,

@@ -62,11 +62,11 @@ def pairs(given: list[str] | None) -> dict[str, str]:
     return settings
 
 
-def need_bokeh(who: str) -> None:
+def need_bokeh() -> None:
     """Say how to get bokeh where it is missing."""
     from importlib.util import find_spec
 
     from kmeander.exceptions import InputError
 
     if find_spec("bokeh") is None:
-        raise InputError(f"{who} needs bokeh: pip install 'kmeander[page]'")
+        raise InputError("the page needs bokeh: pip install 'kmeander[page]'")

@@ -114,6 +114,8 @@ class Batches:
         That of the last batch before a restart.
     clock : callable
         Seconds that only grow.
+    may_exclude : bool
+        Whether a column can still be left out: none was asked for by name.
     """
 
     blocks: Iterator[Block | None]
@@ -121,6 +123,7 @@ class Batches:
     refuse_bad: bool = True
     period: int | None = None
     clock: Callable[[], float] = time.monotonic
+    may_exclude: bool = True
     n_waiting: int = field(default=0, init=False)  # rows that wait for their batch to be complete
 
     def __post_init__(self) -> None:
@@ -168,10 +171,15 @@ class Batches:
         else:
             yield from self._split_by_size(block, stop)
         if refused is not None:
-            way_out = "use --bad-rows skip to go on without such rows"
-            if refused.column is not None:
-                way_out += f", or leave the column out with --exclude {refused.column}"
-            raise InputError(f"{refused.place}: {refused.reason} ({way_out}).")
+            raise InputError(f"{refused.place}: {refused.reason} ({self._way_out(refused)}).")
+
+    def _way_out(self, refused: BadRow) -> str:
+        skip = "use --bad-rows skip to go on without such rows"
+        if refused.column is None or not self.may_exclude:
+            return skip
+        exclude = f"leave the column out with --exclude {refused.column}"
+        # Where a column is text every row is bad.
+        return f"{exclude}, or {skip}" if refused.is_text else f"{skip}, or {exclude}"
 
     def _split_by_size(self, block: Block, stop: int) -> Iterator[Cut]:
         size = stop + self.n_waiting if self.rule.size is None else self.rule.size

@@ -49,6 +49,11 @@ class BadRow:
         found = re.search(r" in column '(.*?)'", self.reason)
         return None if found is None else found[1]
 
+    @property
+    def is_text(self) -> bool:
+        """Whether there is text where a number should be."""
+        return self.reason.endswith("is not a number")
+
 
 @dataclass(frozen=True, eq=False)
 class Block:
