@@ -15,12 +15,6 @@ constexpr float kGone = -std::numeric_limits<float>::infinity();
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-double squared_between(const double *one, const double *other, std::size_t d) {
-    double squared = 0.0;
-    for (std::size_t j = 0; j < d; ++j) squared += (one[j] - other[j]) * (one[j] - other[j]);
-    return squared;
-}
-
 std::size_t row_size(const Rows &rows) {
     return rows.columns * (rows.is_float32 ? sizeof(float) : sizeof(double));
 }
@@ -47,21 +41,12 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       d_(batches.front().rows.columns),
       set_(instruction_set()),
       team_(team),
-      packed_(k, d_),
-      n_blocks_(packed_.n_blocks()),
+      movement_(k, d_),
+      n_blocks_(movement_.n_blocks()),
       benches_(team.size()),
       base_(batches.size()),
       woken_(batches.size()),
-      n_woken_(batches.size()),
-      own_moved_(k * kMaxEpochs),
-      others_moved_(k * kMaxEpochs),
-      margin_(k * kMaxEpochs),
-      near_(k * kMaxEpochs),
-      moved_(k * kMaxEpochs * n_blocks_),
-      stray_(k, 1),
-      unmeasured_(k, 1),
-      between_(k * k, kInfinity),
-      nearest_other_(k) {
+      n_woken_(batches.size()) {
     for (Bench &bench : benches_) {
         bench.chosen.resize(n_blocks_);
         bench.points.resize(kGroupRows * d_);
@@ -75,16 +60,14 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
         base_[b] = static_cast<std::size_t>(found - snapshots.begin());
         if (found != snapshots.end()) continue;
         snapshots.push_back(snapshot);
-        snapshots_.emplace_back(snapshot, snapshot + k * d_);
+        movement_.remember(snapshot);
     }
 }
 
 bool Partition::assign(const double *centroids) {
-    packed_.pack(centroids);
-    find_strays(centroids);
     open_epoch(centroids);
     wake();
-    if (!members_.empty()) measure_apart();
+    if (!members_.empty()) n_distances_ += movement_.measure_apart();
     sweep(centroids);
     const bool any_fresh = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
     if (any_fresh) measure_new_batches();
@@ -108,41 +91,41 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
 }
 
 void Partition::settle() {
-    measure_apart();
+    n_distances_ += movement_.measure_apart();
     // Of points awake this writes nothing that counts: theirs follow.
     team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
         std::vector<float> own(k_), others(k_);
         for (std::size_t c = 0; c < k_; ++c) {
-            own[c] = own_moved_[key_of(c, base_[b])];
-            others[c] = others_moved_[key_of(c, base_[b])];
+            own[c] = movement_.own(Movement::key_of(c, base_[b]));
+            others[c] = movement_.others(Movement::key_of(c, base_[b]));
         }
         set_.rebase(batch.labels, batch.rows.count, own.data(), others.data(),
-                    nearest_other_.data(), batch.upper, batch.lower);
+                    movement_.nearest_other(), batch.upper, batch.lower);
     });
     team_.run(n_stretches(), [&](std::size_t s, std::size_t) {
         for (std::size_t at = s * kStretch; at < end_of_stretch(s); ++at) {
             const Batch &batch = batches_[members_[at].batch];
             const std::uint32_t key = keys_[at];
-            const float upper = rounded_up(upper_[at] + own_moved_[key]);
-            const float apart = nearest_other_[static_cast<std::size_t>(label_of(key))];
+            const float upper = rounded_up(upper_[at] + movement_.own(key));
+            const float apart = movement_.nearest_other()[Movement::label_of(key)];
             batch.upper[members_[at].row] = upper;
             batch.lower[members_[at].row] =
-                rounded_down(std::max(lower_[at] - others_moved_[key], apart - upper));
+                rounded_down(std::max(lower_[at] - movement_.others(key), apart - upper));
         }
     });
 }
 
 // Wake the points that the movement may have unsettled.
 void Partition::wake() {
-    for (std::size_t epoch = 0; epoch <= now_; ++epoch) {
+    for (std::size_t epoch = 0; epoch <= movement_.now(); ++epoch) {
         bool is_base = false, exceeded = false;
         for (std::size_t b = 0; b < batches_.size() && !is_base; ++b)
             is_base = base_[b] == epoch && !fresh_[b];
         if (!is_base) continue;
         for (std::size_t c = 0; c < k_; ++c) {
             float &asleep = asleep_[epoch * k_ + c];
-            const float margin = margin_[key_of(c, epoch)];
+            const float margin = movement_.margin()[Movement::key_of(c, epoch)];
             if (margin <= asleep) continue;
             exceeded = true;
             asleep = std::min(kWakeAhead * margin, std::numeric_limits<float>::max());
@@ -179,7 +162,7 @@ void Partition::wake(std::size_t epoch) {
             const std::uint32_t row = woken_[b][w];
             members_[at] = {static_cast<std::uint32_t>(b), row};
             keys_[at] = static_cast<std::uint32_t>(
-                key_of(static_cast<std::size_t>(batch.labels[row]), epoch));
+                Movement::key_of(static_cast<std::size_t>(batch.labels[row]), epoch));
             upper_[at] = batch.upper[row];
             lower_[at] = batch.lower[row];
             batch.upper[row] = kGone;
@@ -187,94 +170,20 @@ void Partition::wake(std::size_t epoch) {
     });
 }
 
-// Which centroids have moved since the last pass: between those that have not, nothing is new.
-void Partition::find_strays(const double *centroids) {
-    if (now_ == kNever) return;
-    const double *before = snapshots_[now_].data();
-    for (std::size_t c = 0; c < k_; ++c) {
-        stray_[c] = !std::equal(centroids + c * d_, centroids + (c + 1) * d_, before + c * d_);
-        unmeasured_[c] |= stray_[c];
-    }
-}
-
-// Begin the epoch of `centroids` and find how far they have moved since every other one.
+// Begin the epoch of `centroids`. Where there are too many, points begin anew from the present one.
 void Partition::open_epoch(const double *centroids) {
-    if (snapshots_.size() == kMaxEpochs) {
+    if (movement_.n_epochs() == Movement::kMaxEpochs) {
         settle();
-        snapshots_ = {std::move(snapshots_[now_])};
+        movement_.forget();
         members_.clear();
         keys_.clear();
         upper_.clear();
         lower_.clear();
         std::fill(base_.begin(), base_.end(), std::size_t{0});
         asleep_.clear();
-        std::fill(stray_.begin(), stray_.end(), std::uint8_t{1});
     }
-    now_ = snapshots_.size();
-    snapshots_.emplace_back(centroids, centroids + k_ * d_);
-    asleep_.resize(snapshots_.size() * k_, kGone);
-    std::vector<float> block_most(n_blocks_), own(k_);
-    for (std::size_t epoch = 0; epoch < snapshots_.size(); ++epoch) {
-        std::fill(block_most.begin(), block_most.end(), 0.0F);
-        for (std::size_t c = 0; c < k_; ++c) {
-            const double *then = snapshots_[epoch].data() + c * d_;
-            float &own_moved = own_moved_[key_of(c, epoch)];
-            if (stray_[c] || epoch == now_)
-                own_moved = bound_above(squared_between(centroids + c * d_, then, d_));
-            own[c] = own_moved;
-            float &most = block_most[packed_.block_of(c)];
-            most = std::max(most, own[c]);
-        }
-        for (std::size_t c = 0; c < k_; ++c) {
-            const std::size_t key = key_of(c, epoch);
-            float *moved = moved_.data() + key * n_blocks_;
-            std::copy(block_most.begin(), block_most.end(), moved);
-            const std::size_t home = packed_.block_of(c), first = home * packed_.lanes();
-            moved[home] = 0.0F;
-            for (std::size_t other = first; other < first + packed_.size_of(home); ++other)
-                if (other != c) moved[home] = std::max(moved[home], own[other]);
-            const float others = *std::max_element(moved, moved + n_blocks_);
-            others_moved_[key] = others;
-            // Finite, so that a bound that is infinite exceeds it.
-            margin_[key] = std::min(rounded_up(own[c] + others), std::numeric_limits<float>::max());
-        }
-    }
-}
-
-// Find how far apart the present centroids are, and from that which upper bounds settle a point. Left
-// out as long as nobody asks, since a pass in which nothing wakes does not.
-void Partition::measure_apart() {
-    const double *centroids = snapshots_[now_].data();
-    const Rows rows = {centroids, false, k_, d_};
-    std::vector<double> squared(k_);
-    std::vector<float> below(k_);
-    std::size_t n_strays = 0;
-    for (std::size_t a = 0; a < k_; ++a) {
-        if (!unmeasured_[a]) continue;
-        ++n_strays;
-        set_.squared_to(rows, 0, k_, centroids + a * d_, squared.data());
-        set_.bounds_below(squared.data(), k_, below.data());
-        below[a] = std::numeric_limits<float>::infinity();
-        for (std::size_t c = 0; c < k_; ++c) between_[a * k_ + c] = between_[c * k_ + a] = below[c];
-    }
-    // Each pair once.
-    n_distances_ += static_cast<std::int64_t>(n_strays * (k_ - n_strays) +
-                                              n_strays * (n_strays - 1) / 2);
-    apart_.resize(k_ * n_blocks_);
-    for (std::size_t c = 0; c < k_; ++c)
-        for (std::size_t b = 0; b < n_blocks_; ++b) {
-            const float *first = between_.data() + c * k_ + b * packed_.lanes();
-            apart_[c * n_blocks_ + b] = *std::min_element(first, first + packed_.size_of(b));
-        }
-    std::fill(unmeasured_.begin(), unmeasured_.end(), std::uint8_t{0});
-    for (std::size_t c = 0; c < k_; ++c) {
-        const float *apart = apart_.data() + c * n_blocks_;
-        nearest_other_[c] = *std::min_element(apart, apart + n_blocks_);
-        for (std::size_t epoch = 0; epoch <= now_; ++epoch) {
-            const std::size_t key = key_of(c, epoch);
-            near_[key] = rounded_down(0.5F * nearest_other_[c] - own_moved_[key]);
-        }
-    }
+    movement_.open(centroids);
+    asleep_.resize(movement_.n_epochs() * k_, kGone);
 }
 
 // Find the points of the list that their limits do not settle, and look at them closely.
@@ -301,7 +210,7 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
     bench.found.resize(kStretch + kSpare);
     const std::size_t n_found =
         set_.unsettled(upper_.data() + begin, lower_.data() + begin, keys_.data() + begin,
-                       margin_.data(), near_.data(), end - begin, bench.found.data());
+                       movement_.margin(), movement_.near(), end - begin, bench.found.data());
     if (n_found == 0) return;
     for (std::size_t f = 0; f < n_found; ++f)
         bench.found[f] += static_cast<std::uint32_t>(begin);
@@ -325,8 +234,8 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
         for (; asked < std::min(last + kAhead, n_found); ++asked) prefetch(sorted[asked]);
         look_at(sorted + first, last - first, stretch, bench, centroids);
         const bool is_last =
-            last == n_found || label_of(keys_[sorted[last]]) != label_of(key);
-        if (is_last) measure_suspects(label_of(key), stretch, bench);
+            last == n_found || Movement::label_of(keys_[sorted[last]]) != Movement::label_of(key);
+        if (is_last) measure_suspects(Movement::label_of(key), stretch, bench);
     }
 }
 
@@ -341,7 +250,7 @@ void Partition::prefetch(std::size_t at) const {
 
 // Put the points found in order of their keys, and within a key in that of the list.
 void Partition::sort_by_key(Bench &bench, std::size_t n_found) const {
-    bench.counts.assign(k_ * kMaxEpochs, 0);
+    bench.counts.assign(k_ * Movement::kMaxEpochs, 0);
     bench.sorted.resize(kStretch);
     for (std::size_t f = 0; f < n_found; ++f) ++bench.counts[keys_[bench.found[f]]];
     std::uint32_t next = 0;
@@ -360,16 +269,15 @@ void Partition::sort_by_key(Bench &bench, std::size_t n_found) const {
 void Partition::look_at(const std::uint32_t *found, std::size_t count, Stretch &stretch,
                         Bench &bench, const double *centroids) {
     const std::uint32_t key = keys_[found[0]];
-    const std::int32_t label = label_of(key);
+    const std::int32_t label = Movement::label_of(key);
     const std::size_t cluster = static_cast<std::size_t>(label);
-    const float *apart = apart_.data() + cluster * n_blocks_;
-    const float *moved = moved_.data() + key * n_blocks_;
+    const float *apart = movement_.apart(cluster), *moved = movement_.moved(key);
     // A margin that the next movement would exhaust, were it like the last, is worth a distance.
-    const float enough = margin_[key_of(cluster, now_ - 1)];
-    const float wanted = 0.25F * margin_[key];
+    const float enough = movement_.margin()[Movement::key_of(cluster, movement_.now() - 1)];
+    const float wanted = 0.25F * movement_.margin()[key];
     float *upper = bench.upper, *lower = bench.lower, *others = bench.others;
     for (std::size_t f = 0; f < count; ++f) {
-        upper[f] = rounded_up(upper_[found[f]] + own_moved_[key]);
+        upper[f] = rounded_up(upper_[found[f]] + movement_.own(key));
         lower[f] = lower_[found[f]];
     }
     set_.bound_others(apart, moved, n_blocks_, lower, upper, count, others);
@@ -423,7 +331,7 @@ void Partition::measure_all(const std::uint32_t *at, std::size_t count, Stretch 
                             Bench &bench) {
     std::fill(bench.beyond, bench.beyond + count, kInfinity);
     stretch.n_distances += static_cast<std::int64_t>(count * k_);
-    measure(at, count, packed_.all(), n_blocks_, stretch, bench);
+    measure(at, count, movement_.packed().all(), n_blocks_, stretch, bench);
 }
 
 // Measure the suspects, all of the cluster `own`, against the blocks that one of them needs.
@@ -432,8 +340,9 @@ void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &benc
     if (count == 0) return;
     bench.n_suspects = 0;
     const Suspect *suspects = bench.suspects;
-    const float *apart = apart_.data() + static_cast<std::size_t>(own) * n_blocks_;
-    const std::size_t home = packed_.block_of(static_cast<std::size_t>(own));
+    const PackedCentroids &packed = movement_.packed();
+    const float *apart = movement_.apart(static_cast<std::size_t>(own));
+    const std::size_t home = packed.block_of(static_cast<std::size_t>(own));
     std::size_t n_chosen = 0, n_measured = 0;
     std::fill(bench.beyond, bench.beyond + count, kInfinity);
     for (std::uint32_t b = 0; b < n_blocks_; ++b) {
@@ -442,7 +351,7 @@ void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &benc
             needed = bound_of(suspects[s], apart[b], b) <= suspects[s].wanted;
         if (needed) {
             bench.chosen[n_chosen++] = b;
-            n_measured += packed_.size_of(b);
+            n_measured += packed.size_of(b);
             continue;
         }
         for (std::size_t s = 0; s < count; ++s)
@@ -465,12 +374,13 @@ void Partition::measure(const std::uint32_t *at, std::size_t count, const std::u
     }
     std::int32_t labels[kGroupRows];
     double squared[kGroupRows], second[kGroupRows];
-    set_.nearest(points, count, d_, packed_.blocks(), chosen, n_chosen, labels, squared, second);
+    set_.nearest(points, count, d_, movement_.packed().blocks(), chosen, n_chosen, labels,
+                 squared, second);
     float upper[kGroupRows], lower[kGroupRows];
     set_.bounds_above(squared, count, upper);
     set_.bounds_below(second, count, lower);
     for (std::size_t p = 0; p < count; ++p) {
-        const std::int32_t own = label_of(keys_[at[p]]);
+        const std::int32_t own = Movement::label_of(keys_[at[p]]);
         set_bounds(at[p], labels[p], upper[p], std::min(lower[p], rounded_down(bench.beyond[p])));
         if (labels[p] == own) continue;
         const Member &member = members_[at[p]];
@@ -497,17 +407,18 @@ void Partition::measure_new_batches() {
     team_.run(parts.size(), [&](std::size_t index, std::size_t worker) {
         const Rows64 &part = parts[index];
         Batch &batch = batches_[part.batch];
+        const PackedCentroids &packed = movement_.packed();
         double squared[kGroupRows], second[kGroupRows];
         const double *points[kGroupRows];
         for (std::size_t i = part.begin; i < part.end; ++i)
             points[i - part.begin] =
                 point_at(batch.rows, i, benches_[worker].points.data() + (i - part.begin) * d_);
-        set_.nearest(points, part.end - part.begin, d_, packed_.blocks(), packed_.all(), n_blocks_,
+        set_.nearest(points, part.end - part.begin, d_, packed.blocks(), packed.all(), n_blocks_,
                      batch.labels + part.begin, squared, second);
         set_.bounds_above(squared, part.end - part.begin, batch.upper + part.begin);
         set_.bounds_below(second, part.end - part.begin, batch.lower + part.begin);
     });
-    for (const std::size_t b : new_batches) base_[b] = now_;
+    for (const std::size_t b : new_batches) base_[b] = movement_.now();
 }
 
 }  // namespace kmeander

@@ -28,6 +28,7 @@
 
 #include "assignment.hpp"
 #include "batch.hpp"
+#include "movement.hpp"
 #include "team.hpp"
 
 namespace kmeander {
@@ -82,8 +83,6 @@ private:
     };
 
     void open_epoch(const double *centroids);
-    void find_strays(const double *centroids);
-    void measure_apart();
     void wake();
     void wake(std::size_t epoch);
     void sweep(const double *centroids);
@@ -108,16 +107,9 @@ private:
         return s + 1 < n_stretches() ? (s + 1) * kStretch : members_.size();
     }
 
-    // Where the tables have a cluster in an epoch.
-    static constexpr std::size_t kMaxEpochs = 32;  // kept apart; each costs k * d operations a pass
-    static std::size_t key_of(std::size_t label, std::size_t epoch) {
-        return label * kMaxEpochs + epoch;
-    }
-    static std::int32_t label_of(std::uint32_t key) {
-        return static_cast<std::int32_t>(key / kMaxEpochs);
-    }
     void set_bounds(std::size_t at, std::int32_t label, float upper, float lower) {
-        keys_[at] = static_cast<std::uint32_t>(key_of(static_cast<std::size_t>(label), now_));
+        keys_[at] = static_cast<std::uint32_t>(
+            Movement::key_of(static_cast<std::size_t>(label), movement_.now()));
         upper_[at] = upper;
         lower_[at] = lower;
     }
@@ -132,7 +124,7 @@ private:
     const std::size_t k_, d_;
     const InstructionSet &set_;
     Team &team_;
-    PackedCentroids packed_;
+    Movement movement_;
     const std::size_t n_blocks_;
     std::vector<Bench> benches_;  // one per worker
     std::vector<bool> fresh_;     // per batch: no bounds yet
@@ -150,19 +142,6 @@ private:
     std::vector<Stretch> stretches_;
     std::vector<Move> moves_;
 
-    std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then
-    // Per key: how far the centroid has moved since, and the farthest of the others; and when a
-    // point is settled: its margin is above the one or its upper bound below the other.
-    std::vector<float> own_moved_, others_moved_, margin_, near_;
-    // Per key and block: the farthest move of another centroid in the block.
-    std::vector<float> moved_;
-    // Per cluster: its centroid is not where it was a pass ago, or at the last measuring.
-    std::vector<std::uint8_t> stray_, unmeasured_;
-    std::vector<float> between_;  // distances of the centroids, each to each
-    // Per cluster and block: the least distance to another centroid in the block; and of all blocks.
-    std::vector<float> apart_, nearest_other_;
-    static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
-    std::size_t now_ = kNever;  // the epoch of the present centroids
     std::int64_t n_distances_ = 0;
 };
 

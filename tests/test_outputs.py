@@ -382,10 +382,15 @@ def test_bad_rows_are_left_out_counted_and_written(tmp_path: Path) -> None:
 def test_a_stream_of_bad_rows_alone_says_so(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a\nx\ny\n")
-    done = kmeander("run", str(path), "--bad-rows", "skip")
-    assert done.returncode == 0
+    aside = tmp_path / "bad.ndjson"
+    done = kmeander("run", str(path), "--bad-rows", str(aside))
+    assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.splitlines()[1] == "Bad rows set aside: 2."
+    assert done.stderr == (
+        f"kmeander run: {path}: every row is bad (2 were set aside), so nothing was learnt. "
+        "Without --bad-rows the run stops at the first and says why.\n"
+    )
+    assert [json.loads(line)["line"] for line in aside.read_text().splitlines()] == [2, 3]
 
 
 def test_quiet_says_nothing(readings: Path) -> None:
