@@ -1,7 +1,6 @@
 #include "partition.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -367,7 +366,7 @@ void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &benc
 // `bench.beyond`.
 void Partition::measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
                         std::size_t n_chosen, Stretch &stretch, Bench &bench) {
-    const double *points[kGroupRows];
+    const double *points[kGroupRows] = {};
     for (std::size_t p = 0; p < count; ++p) {
         const Member &member = members_[at[p]];
         points[p] = point_at(batches_[member.batch].rows, member.row, bench.points.data() + p * d_);

@@ -237,7 +237,7 @@ private:
         team_.run(n_groups, [&](std::size_t group, std::size_t worker) {
             const std::size_t begin = group * kGroupRows;
             const std::size_t count = std::min(kGroupRows, positions.size() - begin);
-            const double *rows[kGroupRows];
+            const double *rows[kGroupRows] = {};
             for (std::size_t i = 0; i < count; ++i) {
                 const Point &point = points_[positions[begin + i]];
                 rows[i] = point_at(batches_[point.batch].rows, point.row,

@@ -186,3 +186,10 @@ def test_what_cannot_be_used_is_refused(arguments: Any, kind: Any, message: str)
     X = [[0.0], [1.0], [5.0], [6.0]]
     with pytest.raises(kind, match=re.escape(message)):
         suggest_clusters(X, **{"candidates": [2], **arguments})
+
+
+def test_the_last_line_says_when_bic_has_overruled(rng: np.random.Generator) -> None:
+    found = suggest_clusters(rng.normal(size=(400, 2)), range(1, 5), random_state=0)
+    assert found.n_clusters == 1
+    alone = found.best("silhouette")
+    assert str(found).splitlines()[-1] == f"1 cluster by bic (silhouette alone has {alone})"

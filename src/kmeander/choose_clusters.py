@@ -76,8 +76,8 @@ class Suggestion:
     def _verdict(self, best: int | None) -> str:
         if self.n_clusters == best:
             return f"{best} cluster{'' if best == 1 else 's'} by {self.criterion}"
-        # Of one cluster nobody else can speak.
-        return f"1 cluster, which BIC prefers to any more ({best} by {self.criterion} alone)"
+        # Of one cluster nobody but BIC can speak.
+        return f"{self.n_clusters} cluster by bic ({self.criterion} alone has {best})"
 
 
 def suggest_clusters(
