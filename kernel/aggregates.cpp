@@ -10,8 +10,13 @@ Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
       d_(batches.front().rows.columns),
       set_(instruction_set()),
       team_(team),
+      changed_(k, 1),
       masses_(k),
-      point_(d_) {
+      point_(d_),
+      means_(team.size() * k * d_),
+      rests_(team.size() * k * d_),
+      quarters_(team.size() * k * 4),
+      gaps_(batches.size() * k) {
     for (const Batch &batch : batches) {
         // Without bounds the labels themselves are about to be found anew.
         const bool known = batch.summed && batch.snapshot != nullptr;
@@ -37,6 +42,7 @@ void Aggregates::move(std::size_t b, std::size_t row, std::int32_t from, std::in
     batch.masses[target] += weight;
     marks[target] = std::max<std::uint8_t>(marks[target], kTouched);
     marks[source] = std::max<std::uint8_t>(marks[source], kTouched);
+    changed_[source] = changed_[target] = 1;
     lost_[b][source] += weight;
     if (lost_[b][source] >= batch.masses[source]) marks[source] = kLost;
 }
@@ -45,7 +51,9 @@ void Aggregates::refresh() { sum_marked(kLost); }
 
 void Aggregates::settle() {
     sum_marked(kTouched);
-    team_.run(batches_.size(), [&](std::size_t b, std::size_t) { scatter(b); });
+    team_.run(batches_.size(), [&](std::size_t b, std::size_t worker) {
+        scatter(b, means_.data() + worker * k_ * d_, quarters_.data() + worker * k_ * 4);
+    });
 }
 
 void Aggregates::sum_marked(std::uint8_t from_mark) {
@@ -54,14 +62,16 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
         if (*std::max_element(marks_[b].begin(), marks_[b].end()) >= from_mark) changed.push_back(b);
     // Threads share a batch by clusters: each sum takes its rows in order, whoever adds.
     const std::size_t slices = std::min(team_.size(), k_);
-    team_.run(changed.size() * slices, [&](std::size_t item, std::size_t) {
+    team_.run(changed.size() * slices, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;
-        sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices);
+        sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices,
+            rests_.data() + worker * k_ * d_);
     });
     for (const std::size_t b : changed) {
         counted_[b] = 1;
         for (std::size_t c = 0; c < k_; ++c) {
             if (marks_[b][c] < from_mark) continue;
+            changed_[c] = 1;
             scatter_marks_[b][c] = kTouched;
             marks_[b][c] = kExact;
             lost_[b][c] = 0.0;
@@ -69,15 +79,17 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
     }
 }
 
-void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last) {
+void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
+                     double *rests) {
     Batch &batch = batches_[b];
     std::vector<std::uint8_t> stale(k_);
     for (std::size_t c = first; c < last; ++c) {
         stale[c] = marks_[b][c] >= from_mark;
-        if (stale[c]) std::fill(batch.sums + c * d_, batch.sums + (c + 1) * d_, 0.0);
+        if (!stale[c]) continue;
+        std::fill_n(batch.sums + c * d_, d_, 0.0);
+        std::fill_n(rests + c * d_, d_, 0.0);
     }
-    std::vector<double> rests(k_ * d_);
-    set_.add_rows(batch.rows, batch.weights, batch.labels, stale.data(), batch.sums, rests.data());
+    set_.add_rows(batch.rows, batch.weights, batch.labels, stale.data(), batch.sums, rests);
     for (std::size_t c = first; c < last; ++c)
         if (stale[c])
             for (std::size_t j = 0; j < d_; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
@@ -102,39 +114,35 @@ void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) con
         if (stale[c]) batch.masses[c] += rests[c];
 }
 
-void Aggregates::scatter(std::size_t b) {
+void Aggregates::scatter(std::size_t b, double *means, double *quarters) {
     Batch &batch = batches_[b];
     std::vector<std::uint8_t> &stale = scatter_marks_[b];
     if (*std::max_element(stale.begin(), stale.end()) == kExact) return;
-    std::vector<double> means(k_ * d_);
     for (std::size_t c = 0; c < k_; ++c) {
         if (!stale[c]) continue;
-        batch.scatter[c] = 0.0;
+        std::fill_n(quarters + 4 * c, 4, 0.0);
         if (batch.masses[c] <= 0.0) continue;
         for (std::size_t j = 0; j < d_; ++j)
             means[c * d_ + j] = batch.sums[c * d_ + j] / batch.masses[c];
     }
-    set_.add_squares(batch.rows, batch.weights, batch.labels, stale.data(), means.data(),
-                     batch.scatter);
+    set_.add_squares(batch.rows, batch.weights, batch.labels, stale.data(), means, quarters);
+    for (std::size_t c = 0; c < k_; ++c) {
+        const double *sums = quarters + 4 * c;
+        if (stale[c]) batch.scatter[c] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
     std::fill(stale.begin(), stale.end(), static_cast<std::uint8_t>(kExact));
 }
 
-Errors Aggregates::errors(const double *centroids) const {
+Errors Aggregates::errors(const double *centroids) {
     Errors errors = {0.0, 0.0};
+    double *gap = gaps_.data();
     for (const Batch &batch : batches_) {
         errors.newest = 0.0;
-        for (std::size_t c = 0; c < k_; ++c) {
-            if (batch.masses[c] <= 0.0) continue;
-            // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing
-            // cancels however far from zero the points lie.
-            double squared = 0.0;
-            for (std::size_t j = 0; j < d_; ++j) {
-                const double difference =
-                    batch.sums[c * d_ + j] / batch.masses[c] - centroids[c * d_ + j];
-                squared += difference * difference;
-            }
-            errors.newest += batch.scatter[c] + batch.masses[c] * squared;
-        }
+        // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing cancels
+        // however far from zero the points lie.
+        set_.squared_to_means(batch.sums, batch.masses, k_, d_, centroids, gap);
+        for (std::size_t c = 0; c < k_; ++c, ++gap)
+            if (batch.masses[c] > 0.0) errors.newest += batch.scatter[c] + batch.masses[c] * *gap;
         errors.window += batch.decay * errors.newest;
     }
     return errors;
@@ -143,21 +151,17 @@ Errors Aggregates::errors(const double *centroids) const {
 // A batch pulls each centroid towards its own mean; without it the centroid would be farther away by
 // the factor mass / (mass - its share). Labels are taken to stay. Where hardly one row of the cluster
 // would be left it is the rows that are left out, one at a time.
-double Aggregates::error_left_out(const double *centroids) {
+double Aggregates::error_left_out() {
     masses();
     double error = 0.0;
+    const double *gap = gaps_.data();
     for (const Batch &batch : batches_) {
         double mass = 0.0, alone = 0.0;
         for (std::size_t c = 0; c < k_; ++c) mass += batch.masses[c];
         const double row = mass / static_cast<double>(batch.rows.count);
         for (std::size_t c = 0; c < k_; ++c) {
-            const double share = batch.masses[c];
+            const double share = batch.masses[c], squared = *gap++;
             if (share <= 0.0) continue;
-            double squared = 0.0;
-            for (std::size_t j = 0; j < d_; ++j) {
-                const double difference = batch.sums[c * d_ + j] / share - centroids[c * d_ + j];
-                squared += difference * difference;
-            }
             const double rest = masses_[c] - batch.decay * share;
             if (rest > batch.decay * row) {
                 const double factor = masses_[c] / rest;

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "batch.hpp"
+#include "buffer.hpp"
 #include "team.hpp"
 
 namespace kmeander {
@@ -29,23 +31,27 @@ public:
     void settle();
 
     // Weighted sums of squared distances to the own centroid; after settle.
-    Errors errors(const double *centroids) const;
+    Errors errors(const double *centroids);
 
     // What a batch like those of the window would cost if it came next, decayed sum: each batch
-    // under the centroids as they would be without it. After settle.
-    double error_left_out(const double *centroids);
+    // under the centroids as they would be without it. After errors.
+    double error_left_out();
 
     // Decayed mass per cluster, and decayed mean of one cluster.
     const std::vector<double> &masses();
     void mean(std::size_t cluster, double *mean) const;
 
+    // Whether the mean of a cluster may have changed since this was last asked.
+    bool has_changed(std::size_t cluster) { return std::exchange(changed_[cluster], false); }
+
 private:
     enum Mark : std::uint8_t { kExact, kTouched, kLost };  // of a cluster in a batch
 
-    void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last);
+    void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
+             double *rests);
     void weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const;
     void sum_marked(std::uint8_t from_mark);
-    void scatter(std::size_t b);
+    void scatter(std::size_t b, double *means, double *quarters);
 
     std::vector<Batch> &batches_;
     const std::size_t k_, d_;
@@ -54,7 +60,11 @@ private:
     std::vector<std::vector<std::uint8_t>> marks_, scatter_marks_;  // per batch and cluster
     std::vector<std::uint8_t> counted_;      // per batch: masses are those of the labels
     std::vector<std::vector<double>> lost_;  // per batch and cluster: mass gone since exact
+    std::vector<std::uint8_t> changed_;      // per cluster
     std::vector<double> masses_, point_;
+    Buffer<double> means_, rests_;  // (k, d) per worker
+    Buffer<double> quarters_;       // (k, 4) per worker
+    Buffer<double> gaps_;  // per batch and cluster: squared distance from its mean to the centroid
 };
 
 }  // namespace kmeander

@@ -21,12 +21,6 @@ void PackedCentroids::pack(const double *centroids) {
     }
 }
 
-const double *point_at(const Rows &rows, std::size_t i, double *room) {
-    if (!rows.is_float32) return static_cast<const double *>(rows.data) + i * rows.columns;
-    instruction_set().widen(rows, i, room);
-    return room;
-}
-
 namespace {
 
 // Call found(begin, end, squared, second) for groups of rows, once their `labels` are there.
@@ -44,8 +38,11 @@ void sweep(const Rows &rows, const double *centroids, std::size_t k, std::size_t
         const std::size_t end = std::min(begin + kGroupRows, rows.count);
         const double *points[kGroupRows];
         double squared[kGroupRows], second[kGroupRows];
-        for (std::size_t i = begin; i < end; ++i)
+        for (std::size_t i = begin; i < end; ++i) {
             points[i - begin] = point_at(rows, i, scratch.of(worker) + (i - begin) * d);
+            // The next group's, while this one is measured.
+            if (i + kGroupRows < rows.count) prefetch(rows, i + kGroupRows);
+        }
         instruction_set().nearest(points, end - begin, d, packed.blocks(), packed.all(),
                                   packed.n_blocks(), labels + begin, squared, second);
         found(begin, end, squared, second);
@@ -64,10 +61,10 @@ void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size
 
 Measured measure(const Rows &rows, const double *weights, const double *centroids, std::size_t k,
                  std::size_t n_threads, std::int32_t *labels, float *upper, float *lower) {
-    std::vector<double> squared(rows.count);
+    Buffer<double> squared(rows.count);
     sweep(rows, centroids, k, n_threads, labels,
           [&](std::size_t begin, std::size_t end, const double *nearest, const double *second) {
-              std::copy(nearest, nearest + (end - begin), squared.begin() + begin);
+              std::copy(nearest, nearest + (end - begin), squared.data() + begin);
               instruction_set().bounds_above(nearest, end - begin, upper + begin);
               instruction_set().bounds_below(second, end - begin, lower + begin);
           });
@@ -91,25 +88,19 @@ namespace {
 
 template <class T>
 std::int64_t first_beyond_of(const T *values, std::size_t count, double limit) {
-    // Blocks first, without a branch per value; NaN fails every comparison.
-    constexpr std::size_t kBlock = 512;
-    for (std::size_t start = 0; start < count; start += kBlock) {
-        const std::size_t end = std::min(start + kBlock, count);
-        unsigned beyond = 0;
-        for (std::size_t i = start; i < end; ++i) beyond |= !(std::fabs(values[i]) <= limit);
-        if (beyond == 0) continue;
-        for (std::size_t i = start; i < end; ++i)
-            if (!(std::fabs(values[i]) <= limit)) return static_cast<std::int64_t>(i);
-    }
-    return -1;
+    const T *found = std::find_if(values, values + count,
+                                  [limit](T value) { return !(std::fabs(value) <= limit); });
+    return found - values;
 }
 
 }  // namespace
 
-std::int64_t first_beyond(const Rows &rows, double limit) {
+std::int64_t first_beyond(const Rows &rows, double limit, void *copy) {
+    if (instruction_set().copy_within(rows, limit, copy)) return -1;
     const std::size_t count = rows.count * rows.columns;
-    if (rows.is_float32) return first_beyond_of(static_cast<const float *>(rows.data), count, limit);
-    return first_beyond_of(static_cast<const double *>(rows.data), count, limit);
+    const void *values = copy == nullptr ? rows.data : copy;
+    if (rows.is_float32) return first_beyond_of(static_cast<const float *>(values), count, limit);
+    return first_beyond_of(static_cast<const double *>(values), count, limit);
 }
 
 }  // namespace kmeander

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "buffer.hpp"
 #include "instruction_set.hpp"
 #include "team.hpp"
 
@@ -48,11 +49,31 @@ public:
 
 private:
     std::size_t stride_;
-    std::vector<double> room_;
+    Buffer<double> room_;
 };
 
+inline std::size_t row_size(const Rows &rows) {
+    return rows.columns * (rows.is_float32 ? sizeof(float) : sizeof(double));
+}
+
+inline const void *row_at(const Rows &rows, std::size_t i) {
+    return static_cast<const char *>(rows.data) + i * row_size(rows);
+}
+
+// Ask for row i before it is needed; of a very long one for the beginning.
+inline void prefetch(const Rows &rows, std::size_t i) {
+    const char *row = static_cast<const char *>(row_at(rows, i));
+    const std::size_t size = row_size(rows) < 512 ? row_size(rows) : 512;
+    for (std::size_t byte = 0; byte < size; byte += 64) __builtin_prefetch(row + byte);
+    __builtin_prefetch(row + size - 1);
+}
+
 // Row i as doubles: in place where it is stored so, else in `room`.
-const double *point_at(const Rows &rows, std::size_t i, double *room);
+inline const double *point_at(const Rows &rows, std::size_t i, double *room) {
+    if (!rows.is_float32) return static_cast<const double *>(rows.data) + i * rows.columns;
+    instruction_set().widen(rows, i, room);
+    return room;
+}
 
 // Labels and squared distances of all rows.
 void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
@@ -69,6 +90,7 @@ Measured measure(const Rows &rows, const double *weights, const double *centroid
                  std::size_t n_threads, std::int32_t *labels, float *upper, float *lower);
 
 // Position of the first value that is not finite or larger than `limit` in magnitude; -1 if none.
-std::int64_t first_beyond(const Rows &rows, double limit);
+// All are copied to `copy` on the way, unless that is null.
+std::int64_t first_beyond(const Rows &rows, double limit, void *copy);
 
 }  // namespace kmeander

@@ -116,9 +116,10 @@ std::tuple<std::size_t, std::int64_t> seed(const Points &points, std::optional<W
 
 // A label outside the clusters would be followed out of the arrays.
 bool are_labels(const std::int32_t *begin, const std::int32_t *end, std::size_t k) {
-    return std::all_of(begin, end, [k](std::int32_t label) {
-        return label >= 0 && static_cast<std::size_t>(label) < k;
-    });
+    bool all = true;  // without a way out, so that many are looked at at once
+    for (const std::int32_t *label = begin; label < end; ++label)
+        all &= static_cast<std::uint32_t>(*label) < static_cast<std::uint32_t>(k);
+    return all;
 }
 
 using Report = std::tuple<std::int64_t, std::int64_t, bool, double, double, double, double, double,
@@ -325,16 +326,28 @@ void moments(const std::vector<Points> &points, const std::vector<std::optional<
     const std::int32_t *next = labels.data();
     for (std::size_t b = 0; b < batches.size(); ++b) {
         const auto &[rows, shares] = batches[b];
-        kmeander::add_moments(rows, shares, decay.data()[b], next, centroids.data(), masses.data(),
-                              sums.data(), squares.data());
+        kmeander::instruction_set().add_moments(rows, shares, decay.data()[b], next,
+                                                centroids.data(), masses.data(), sums.data(),
+                                                squares.data());
         next += rows.count;
     }
 }
 
-std::int64_t first_beyond(const Points &points, double limit) {
+using OutPoints =
+    std::variant<Out2, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
+
+std::int64_t first_beyond(const Points &points, double limit, std::optional<OutPoints> copy) {
     const kmeander::Rows rows = rows_of(points);
+    void *to = nullptr;
+    if (copy)
+        std::visit([&](const auto &out) {
+            need(out.shape(0) == rows.count && out.shape(1) == rows.columns &&
+                     sizeof(*out.data()) == (rows.is_float32 ? sizeof(float) : sizeof(double)),
+                 "a copy does not fit the points");
+            to = out.data();
+        }, *copy);
     const nb::gil_scoped_release release;
-    return kmeander::first_beyond(rows, limit);
+    return kmeander::first_beyond(rows, limit, to);
 }
 
 const char *instruction_set() { return kmeander::instruction_set().name; }
@@ -370,6 +383,7 @@ NB_MODULE(_kernel, module) {
                "moved_level"_a, "share_level"_a, "evidence"_a.noconvert());
     module.def("moments", &moments, "points"_a, "weights"_a, "decay"_a, "labels"_a, "centroids"_a,
                "masses"_a.noconvert(), "sums"_a.noconvert(), "squares"_a.noconvert());
-    module.def("first_beyond", &first_beyond, "points"_a, "limit"_a);
+    module.def("first_beyond", &first_beyond, "points"_a, "limit"_a,
+               "copy"_a.noconvert().none() = nb::none());
     module.def("instruction_set", &instruction_set);
 }

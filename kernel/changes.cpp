@@ -95,33 +95,4 @@ Suspects compare(const Totals &totals, const Chapters &chapters, const double *m
     return found;
 }
 
-template <class T>
-static void add(const T *points, std::size_t n, std::size_t d, const double *weights, double decay,
-                const std::int32_t *labels, const double *centroids, double *masses, double *sums,
-                double *squares) {
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t c = static_cast<std::size_t>(labels[i]);
-        const double weight = weights ? decay * weights[i] : decay;
-        const T *point = points + i * d;
-        const double *centre = centroids + c * d;
-        double *sum = sums + c * d, *square = squares + c * d;
-        masses[c] += weight;
-        for (std::size_t j = 0; j < d; ++j) {
-            const double gap = point[j] - centre[j], weighted = weight * gap;
-            sum[j] += weighted;
-            square[j] += weighted * gap;
-        }
-    }
-}
-
-void add_moments(const Rows &rows, const double *weights, double decay, const std::int32_t *labels,
-                 const double *centroids, double *masses, double *sums, double *squares) {
-    if (rows.is_float32)
-        add(static_cast<const float *>(rows.data), rows.count, rows.columns, weights, decay, labels,
-            centroids, masses, sums, squares);
-    else
-        add(static_cast<const double *>(rows.data), rows.count, rows.columns, weights, decay,
-            labels, centroids, masses, sums, squares);
-}
-
 }  // namespace kmeander

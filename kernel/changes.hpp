@@ -42,9 +42,4 @@ inline constexpr std::size_t n_evidence = 7;
 Suspects compare(const Totals &totals, const Chapters &chapters, const double *moved,
                  double moved_level, double share_level, double *evidence);
 
-// Add the moments of the rows about the centroids of their clusters, weights being multiplied by
-// `decay`: masses (k,), sums and squares of the gaps (k, d) along each column.
-void add_moments(const Rows &rows, const double *weights, double decay, const std::int32_t *labels,
-                 const double *centroids, double *masses, double *sums, double *squares);
-
 }  // namespace kmeander

@@ -24,9 +24,21 @@ constexpr std::size_t kGroupRows = 64;
 // Room that a list of points needs beyond its end: it is written without a branch, eight at once.
 constexpr std::size_t kSpare = 8;
 
+// Rows while k-means++ draws: one entry each per row, made up to whole blocks.
+struct Seeding {
+    const double *weights;           // 0 for what makes up a block
+    double *nearest, *second;        // squared distances to the two nearest seeds
+    double *where;                   // the number of the nearest seed
+    double *shares;                  // in the next draw
+};
+
 struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
+
+    // Whether no value is larger than `limit` in magnitude, or not a number; all are copied to `copy`
+    // unless that is null.
+    bool (*copy_within)(const Rows &rows, double limit, void *copy);
 
     // Row i as doubles.
     void (*widen)(const Rows &rows, std::size_t i, double *point);
@@ -40,6 +52,11 @@ struct InstructionSet {
                     const std::uint32_t *chosen, std::size_t n_chosen, std::int32_t *labels,
                     double *squared, double *second);
 
+    // Measure blocks [begin, end) of rows, which lie as centroids do in `PackedCentroids`, against seed
+    // number `number`. Returns the sum of their shares.
+    double (*add_seed)(const double *blocks, std::size_t begin, std::size_t end, std::size_t d,
+                       const double *seed, std::size_t number, const Seeding &rows);
+
     // Squared distance to one point, for rows [begin, end).
     void (*squared_to)(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
                        double *squared);
@@ -47,6 +64,23 @@ struct InstructionSet {
     // Squared distance to one centroid, for rows here and there, all float32 or all float64.
     void (*squared_between)(const void *const *points, bool is_float32, std::size_t count,
                             std::size_t d, const double *centroid, double *squared);
+
+    // For rows here and there, all float32 or all float64, less `centroid`: their squared lengths, and
+    // their products with each of `n_ways` (d,), one line of `along` (n_ways, stride) each.
+    void (*project)(const void *const *points, bool is_float32, std::size_t count, std::size_t d,
+                    const double *centroid, const double *const *ways, std::size_t n_ways,
+                    double *squared, double *along, std::size_t stride);
+
+    // The direction `way` (d,) in which `rows` (count, d) vary most, by `n_steps` of power iteration
+    // from the column that varies most; all zero where nothing varies. `weights` sum to 1. Their mean
+    // is taken from the rows; `room` (d,) is needed on the way.
+    void (*find_direction)(double *rows, const double *weights, std::size_t count, std::size_t d,
+                           std::size_t n_steps, double *way, double *room);
+
+    // Squared distance from the mean of each of `k` clusters, its sum over its mass, to its centroid;
+    // any value where there is no mass.
+    void (*squared_to_means)(const double *sums, const double *masses, std::size_t k, std::size_t d,
+                             const double *centroids, double *squared);
 
     // Bounds of distances whose squares are given, as in bounds.hpp.
     void (*bounds_above)(const double *squared, std::size_t count, float *bounds);
@@ -74,15 +108,22 @@ struct InstructionSet {
     void (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks,
                          const float *lower, const float *upper, std::size_t count, float *bounds);
 
-    // Add rows to the sums of their clusters, in row order; only those of clusters that `stale` marks. What rounding takes from `sums` is gathered in `rests`, so that
-    // both together are right to the last digit: the mean of a million equal points is that point.
+    // Add rows to the sums of their clusters, in row order; only those of clusters that `stale` marks.
+    // What rounding takes from `sums` is gathered in `rests`, so that both together are right to the last digit: the mean of a million equal points is that point.
     void (*add_rows)(const Rows &rows, const double *weights, const std::int32_t *labels,
                      const std::uint8_t *stale, double *sums, double *rests);
 
-    // Add each row's weighted squared distance to the mean of its cluster to that cluster's sum, in
-    // row order; only for clusters that `stale` marks.
+    // Add weight, and weighted sum and square of the gaps to the centroid of its cluster along each
+    // column, of each row, in row order, to those of that cluster; weights are multiplied by `decay`.
+    void (*add_moments)(const Rows &rows, const double *weights, double decay,
+                        const std::int32_t *labels, const double *centroids, double *masses,
+                        double *sums, double *squares);
+
+    // Add each row's weighted squares of its gaps to the mean of its cluster, every fourth column
+    // together, to the four sums of that cluster in `quarters` (k, 4), in row order; only for clusters
+    // that `stale` marks.
     void (*add_squares)(const Rows &rows, const double *weights, const std::int32_t *labels,
-                        const std::uint8_t *stale, const double *means, double *squares);
+                        const std::uint8_t *stale, const double *means, double *quarters);
 };
 
 // The fastest set that this processor has, or the one that KMEANDER_ISA names.

@@ -49,7 +49,8 @@ public:
         const std::vector<double> &masses = aggregates_.masses();
         double shift = 0.0;
         for (std::size_t c = 0; c < k_; ++c) {
-            if (masses[c] <= 0.0) continue;  // nothing to take: it stays where it is
+            // Nothing to take, or nothing new: it stays where it is.
+            if (masses[c] <= 0.0 || !aggregates_.has_changed(c)) continue;
             aggregates_.mean(c, mean_.data());
             double *centroid = centroids_ + c * d_;
             for (std::size_t j = 0; j < d_; ++j) {
@@ -64,11 +65,11 @@ public:
         return shift;
     }
 
-    Errors errors() const { return aggregates_.errors(centroids_); }
+    Errors errors() { return aggregates_.errors(centroids_); }
 
     void finish(LloydReport &report, double *masses) {
         partition_.settle();
-        report.left_out = aggregates_.error_left_out(centroids_);
+        report.left_out = aggregates_.error_left_out();
         const std::vector<double> &found = aggregates_.masses();
         std::copy(found.begin(), found.end(), masses);
         report.n_distances = n_distances_ + partition_.n_distances();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assignment.hpp"
+#include "buffer.hpp"
 
 namespace kmeander {
 
@@ -64,7 +65,7 @@ private:
     static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
     std::size_t now_ = kNever;
     std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then
-    std::vector<float> own_, others_, margin_, near_, moved_, apart_, nearest_other_;
+    Buffer<float> own_, others_, margin_, near_, moved_, apart_, nearest_other_;
     std::vector<float> between_;  // distances of the centroids, each to each
     bool tables_are_stale_ = false;  // they are of another first epoch
     // Per cluster: its centroid is not where it was a pass ago, or at the last measuring.

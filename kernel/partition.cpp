@@ -14,14 +14,6 @@ constexpr float kGone = -std::numeric_limits<float>::infinity();
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::size_t row_size(const Rows &rows) {
-    return rows.columns * (rows.is_float32 ? sizeof(float) : sizeof(double));
-}
-
-inline const void *row_at(const Rows &rows, std::size_t i) {
-    return static_cast<const char *>(rows.data) + i * row_size(rows);
-}
-
 // Where so few rows of a block's columns are all there is, a point is sooner measured against every
 // centroid than thought about.
 constexpr std::size_t kFewRows = 160;
@@ -66,7 +58,7 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
 bool Partition::assign(const double *centroids) {
     open_epoch(centroids);
     wake();
-    if (!members_.empty()) n_distances_ += movement_.measure_apart();
+    if (members_.size() > 0) n_distances_ += movement_.measure_apart();
     sweep(centroids);
     const bool any_fresh = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
     if (any_fresh) measure_new_batches();
@@ -81,10 +73,8 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
         while (members_[at].batch != batch || members_[at].row != row) ++at;
     } else {
         batches_[batch].upper[row] = kGone;
-        members_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(row)});
-        keys_.resize(at + 1);
-        upper_.resize(at + 1);
-        lower_.resize(at + 1);
+        resize_list(at + 1);
+        members_[at] = {static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(row)};
     }
     set_bounds(at, label, kInfinity, 0.0F);
 }
@@ -150,10 +140,7 @@ void Partition::wake(std::size_t epoch) {
         first[b] = end;
         end += n_woken_[b];
     }
-    members_.resize(end);
-    keys_.resize(end);
-    upper_.resize(end);
-    lower_.resize(end);
+    resize_list(end);
     team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
         for (std::size_t w = 0; w < n_woken_[b]; ++w) {
@@ -169,15 +156,19 @@ void Partition::wake(std::size_t epoch) {
     });
 }
 
+void Partition::resize_list(std::size_t size) {
+    members_.resize(size);
+    keys_.resize(size);
+    upper_.resize(size);
+    lower_.resize(size);
+}
+
 // Begin the epoch of `centroids`. Where there are too many, points begin anew from the present one.
 void Partition::open_epoch(const double *centroids) {
     if (movement_.n_epochs() == Movement::kMaxEpochs) {
         settle();
         movement_.forget();
-        members_.clear();
-        keys_.clear();
-        upper_.clear();
-        lower_.clear();
+        resize_list(0);
         std::fill(base_.begin(), base_.end(), std::size_t{0});
         asleep_.clear();
     }
@@ -240,11 +231,7 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
 
 // Rows are looked at here and there: ask for one before it is needed.
 void Partition::prefetch(std::size_t at) const {
-    const Rows &rows = batches_[members_[at].batch].rows;
-    const char *row = static_cast<const char *>(row_at(rows, members_[at].row));
-    const std::size_t size = std::min<std::size_t>(row_size(rows), 512);
-    for (std::size_t byte = 0; byte < size; byte += 64) __builtin_prefetch(row + byte);
-    __builtin_prefetch(row + size - 1);
+    kmeander::prefetch(batches_[members_[at].batch].rows, members_[at].row);
 }
 
 // Put the points found in order of their keys, and within a key in that of the list.

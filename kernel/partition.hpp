@@ -28,6 +28,7 @@
 
 #include "assignment.hpp"
 #include "batch.hpp"
+#include "buffer.hpp"
 #include "movement.hpp"
 #include "team.hpp"
 
@@ -73,8 +74,9 @@ private:
         std::int64_t n_distances = 0;
     };
     struct Bench {  // room for the work of one thread
-        std::vector<std::uint32_t> found, sorted, counts, chosen;
-        std::vector<double> points;  // float32 rows as doubles
+        Buffer<std::uint32_t> found, sorted, chosen;
+        std::vector<std::uint32_t> counts;
+        Buffer<double> points;  // float32 rows as doubles
         std::uint32_t at[kTogether];
         float upper[kTogether], lower[kTogether], others[kTogether];
         std::size_t n_suspects = 0;
@@ -83,6 +85,7 @@ private:
     };
 
     void open_epoch(const double *centroids);
+    void resize_list(std::size_t size);
     void wake();
     void wake(std::size_t epoch);
     void sweep(const double *centroids);
@@ -132,13 +135,13 @@ private:
     std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
     // Per epoch and cluster: the margins of all points that sleep are above this.
     std::vector<float> asleep_;
-    std::vector<std::vector<std::uint32_t>> woken_;  // per batch: rows, of one scan
-    std::vector<std::size_t> n_woken_;               // how many of them
+    std::vector<Buffer<std::uint32_t>> woken_;  // per batch: rows, of one scan
+    std::vector<std::size_t> n_woken_;          // how many of them
 
     // Points awake: which they are, their clusters and epochs, and their bounds then.
-    std::vector<Member> members_;
-    std::vector<std::uint32_t> keys_;
-    std::vector<float> upper_, lower_;
+    Buffer<Member> members_;
+    Buffer<std::uint32_t> keys_;
+    Buffer<float> upper_, lower_;
     std::vector<Stretch> stretches_;
     std::vector<Move> moves_;
 

@@ -4,10 +4,13 @@
 #include <array>
 #include <cmath>
 
+#include "assignment.hpp"
+#include "buffer.hpp"
+
 namespace kmeander {
 namespace {
 
-constexpr std::size_t kBlockRows = 64;  // as many also serve to find a direction
+constexpr std::size_t kBlockRows = 64;
 constexpr std::size_t kPowerSteps = 3;  // enough where two clusters stretch one direction
 constexpr std::size_t kCutSteps = 4;    // 2-means on a line settles fast
 constexpr std::size_t kLanes = 4;       // partial sums, so that loops can be vectorised
@@ -22,24 +25,6 @@ double dot(const double *one, const double *other, std::size_t count) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Blocks hold one row in each column, d lines of kBlockRows: loops run along rows and vectorise. Call
-// term(column, value) and add up what it returns, for each row; as many at once as registers hold.
-template <class Term>
-void add_up(const double *block, std::size_t d, double *totals, const Term &term) {
-    constexpr std::size_t kAtOnce = 16;
-    for (std::size_t begin = 0; begin < kBlockRows; begin += kAtOnce) {
-        double sums[kAtOnce] = {};
-        for (std::size_t j = 0; j < d; ++j)
-            for (std::size_t i = 0; i < kAtOnce; ++i)
-                sums[i] += term(j, block[j * kBlockRows + begin + i]);
-        std::copy_n(sums, kAtOnce, totals + begin);
-    }
-}
-
-void project(const double *block, const double *way, std::size_t d, double *along) {
-    add_up(block, d, along, [way](std::size_t j, double value) { return way[j] * value; });
-}
-
 // Weight along a line on which the two peaks are at 0 and 1: of rows of older batches and of the
 // newest, in the five bins and, first and last, beyond them.
 struct Histogram {
@@ -49,7 +34,7 @@ struct Histogram {
     void add(double t, double weight, bool is_newest) {
         // 0 is the middle of bin 1; what lies beyond is cut off before it becomes an integer.
         const double place = std::min(std::max(4.0 * t + 1.5, 0.0), 6.0);
-        bins[is_newest][static_cast<std::size_t>(place)] += weight;
+        bins[is_newest][static_cast<int>(place)] += weight;
     }
 
     double in(std::size_t bin) const { return bins[0][bin] + bins[1][bin]; }
@@ -123,30 +108,37 @@ public:
     bool is_newest(std::size_t cluster, std::size_t i) const {
         return places_[cluster * most_ + i].batch + 1 == batches_.size();
     }
-    // Row i of the cluster, less `centroid`, as column `slot` of a block.
-    void load(std::size_t cluster, std::size_t i, const double *centroid, std::size_t slot,
-              double *block) const {
+    // Row i of the cluster as doubles: in place where it is stored so, else in `room`.
+    const double *point(std::size_t cluster, std::size_t i, double *room) const {
         const Place place = places_[cluster * most_ + i];
-        const Rows &rows = batches_[place.batch].rows;
-        const std::size_t d = rows.columns;
-        if (rows.is_float32)
-            spread(static_cast<const float *>(rows.data) + place.row * d, d, centroid, block + slot);
-        else
-            spread(static_cast<const double *>(rows.data) + place.row * d, d, centroid,
-                   block + slot);
+        return point_at(batches_[place.batch].rows, place.row, room);
+    }
+    // All rows of the cluster less `centroid`: see `InstructionSet::project`.
+    void project(std::size_t cluster, const double *centroid, const std::vector<const double *> &ways,
+                 double *squared, double *along) const {
+        const void *points[kBlockRows];
+        const Place *places = places_.data() + cluster * most_;
+        const std::size_t n_rows = counts_[cluster];
+        // Batches may differ in type: as many at once as have the same.
+        for (std::size_t begin = 0, end = 0; begin < n_rows; begin = end) {
+            const bool is_float32 = batches_[places[begin].batch].rows.is_float32;
+            for (; end < n_rows && end - begin < kBlockRows; ++end) {
+                const Rows &rows = batches_[places[end].batch].rows;
+                if (rows.is_float32 != is_float32) break;
+                points[end - begin] = row_at(rows, places[end].row);
+            }
+            instruction_set().project(points, is_float32, end - begin,
+                                      batches_.front().rows.columns, centroid, ways.data(),
+                                      ways.size(), squared + begin, along + begin, most_);
+        }
     }
 
 private:
-    template <class T>
-    static void spread(const T *row, std::size_t d, const double *centroid, double *column) {
-        for (std::size_t j = 0; j < d; ++j)
-            column[j * kBlockRows] = static_cast<double>(row[j]) - centroid[j];
-    }
 
     const std::vector<Batch> &batches_;
     const std::size_t most_;
     std::vector<std::size_t> counts_;
-    std::vector<Place> places_;
+    Buffer<Place> places_;
 };
 
 // The line from a cluster to its nearest neighbour.
@@ -185,52 +177,29 @@ std::vector<Line> lines_to_neighbours(const NewestRows &rows, const double *cent
 // The direction in which a few rows of the cluster vary most; all zero where nothing varies.
 class Direction {
 public:
-    explicit Direction(std::size_t d) : d_(d), block_(kBlockRows * d), way_(d) {}
+    explicit Direction(std::size_t d) : d_(d), rows_(kFewRows * d), way_(d), room_(d) {}
 
-    const std::vector<double> &find(const NewestRows &rows, std::size_t cluster,
-                                    const double *centroid) {
-        const std::size_t count = std::min(kBlockRows, rows.count(cluster));
-        double weights[kBlockRows] = {}, along[kBlockRows], mass = 0.0, most = 0.0;
-        // What a shorter cluster leaves over weighs nothing.
-        std::fill(block_.begin(), block_.end(), 0.0);
+    const double *find(const NewestRows &rows, std::size_t cluster) {
+        const std::size_t count = std::min(kFewRows, rows.count(cluster));
+        double weights[kFewRows], mass = 0.0;
         for (std::size_t i = 0; i < count; ++i) {
             // Evenly among all, so that the newest batch does not decide alone.
             const std::size_t chosen = i * rows.count(cluster) / count;
-            rows.load(cluster, chosen, centroid, i, block_.data());
+            const double *point = rows.point(cluster, chosen, room_.data());
             mass += weights[i] = rows.weight(cluster, chosen);
+            std::copy_n(point, d_, rows_.data() + i * d_);
         }
         for (std::size_t i = 0; i < count; ++i) weights[i] /= mass;
-        std::fill(way_.begin(), way_.end(), 0.0);
-        std::size_t widest = 0;
-        for (std::size_t j = 0; j < d_; ++j) {
-            double *line = block_.data() + j * kBlockRows;
-            const double mean = dot(weights, line, kBlockRows);
-            for (std::size_t i = 0; i < kBlockRows; ++i) {
-                line[i] -= mean;
-                along[i] = weights[i] * line[i];
-            }
-            const double variance = dot(along, line, kBlockRows);
-            if (variance > most) most = variance, widest = j;
-        }
-        if (most > 0.0) way_[widest] = 1.0;
-        for (std::size_t step = 0; step < kPowerSteps; ++step) {
-            project(block_.data(), way_.data(), d_, along);
-            for (std::size_t i = 0; i < kBlockRows; ++i) along[i] *= weights[i];
-            double largest = 0.0;
-            for (std::size_t j = 0; j < d_; ++j) {
-                way_[j] = dot(along, block_.data() + j * kBlockRows, kBlockRows);
-                largest = std::max(largest, std::abs(way_[j]));
-            }
-            if (!(largest > 0.0)) break;
-            // Its length matters to nobody; that nothing overflows does.
-            for (double &part : way_) part /= largest;
-        }
-        return way_;
+        instruction_set().find_direction(rows_.data(), weights, count, d_, kPowerSteps, way_.data(),
+                                         room_.data());
+        return way_.data();
     }
 
 private:
+    static constexpr std::size_t kFewRows = 64;
+
     const std::size_t d_;
-    std::vector<double> block_, way_;
+    Buffer<double> rows_, way_, room_;
 };
 
 // Rows of one cluster along its direction.
@@ -240,8 +209,7 @@ struct Along {
     std::vector<std::uint8_t> newest;
     double mass = 0.0, newest_mass = 0.0, squares = 0.0;
 
-    explicit Along(std::size_t most)
-        : places(most + kBlockRows), weights(most), newest(most) {}  // blocks are written whole
+    explicit Along(std::size_t most) : places(most), weights(most), newest(most) {}
 
     void begin(const NewestRows &rows, std::size_t cluster) {
         count = rows.count(cluster);
@@ -308,35 +276,33 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
         for (const std::size_t end : {line.from, line.to}) lines_of[end].push_back(&line);
 
     Direction direction(d);
-    std::vector<double> block(kBlockRows * d);
     Along along(rows_per_cluster);
+    Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), products;
+    std::vector<const double *> ways;
     for (std::size_t a = 0; a < k; ++a) {
-        const double *centroid = centroids + a * d;
         as_one[a] = as_two[a] = 0.0;
         along.begin(rows, a);
         if (along.count == 0) continue;
-        const std::vector<double> &way = direction.find(rows, a, centroid);
-        for (std::size_t begin = 0; begin < along.count; begin += kBlockRows) {
-            const std::size_t end = std::min(begin + kBlockRows, along.count);
-            for (std::size_t i = begin; i < end; ++i)
-                rows.load(a, i, centroid, i - begin, block.data());
-            project(block.data(), way.data(), d, along.places.data() + begin);
-            double squared[kBlockRows], shares[kBlockRows];
-            add_up(block.data(), d, squared, [](std::size_t, double value) { return value * value; });
-            for (Line *line : lines_of[a]) {
-                const bool is_from = line->from == a;
-                project(block.data(), line->way.data(), d, shares);
-                for (std::size_t i = begin; i < end; ++i) {
-                    // Every row has drawn its own centroid towards itself, which opens a valley
-                    // where there is none; so each is seen from the centroid made without it.
-                    const double rest = masses[a] - along.weights[i];
-                    const double own = rest > 0.0 ? along.weights[i] / rest : 0.0;
-                    const double towards = is_from ? shares[i - begin] : -shares[i - begin];
-                    const double length = line->squared +
-                                          own * (2.0 * towards + own * squared[i - begin]);
-                    const double t = (1.0 + own) * (towards + own * squared[i - begin]) / length;
-                    line->histogram.add(is_from ? t : 1.0 - t, along.weights[i], along.newest[i]);
-                }
+        ways = {direction.find(rows, a)};
+        for (const Line *line : lines_of[a]) ways.push_back(line->way.data());
+        products.resize(ways.size() * rows_per_cluster);
+        rows.project(a, centroids + a * d, ways, squared.data(), products.data());
+        std::copy_n(products.data(), along.count, along.places.begin());
+        for (std::size_t i = 0; i < along.count; ++i) {
+            // Every row has drawn its own centroid towards itself, which opens a valley where there is
+            // none; so each is seen from the centroid made without it.
+            const double rest = masses[a] - along.weights[i];
+            own[i] = rest > 0.0 ? along.weights[i] / rest : 0.0;
+        }
+        for (std::size_t l = 0; l < lines_of[a].size(); ++l) {
+            Line &line = *lines_of[a][l];
+            const bool is_from = line.from == a;
+            const double *shares = products.data() + (l + 1) * rows_per_cluster;
+            for (std::size_t i = 0; i < along.count; ++i) {
+                const double towards = is_from ? shares[i] : -shares[i];
+                const double length = line.squared + own[i] * (2.0 * towards + own[i] * squared[i]);
+                const double t = (1.0 + own[i]) * (towards + own[i] * squared[i]) / length;
+                line.histogram.add(is_from ? t : 1.0 - t, along.weights[i], along.newest[i]);
             }
         }
         for (Line *line : lines_of[a]) line->histogram.squares += along.squares;

@@ -57,6 +57,27 @@ def test_nearest_equals_the_plain_loops(
     np.testing.assert_allclose(squared, distances, rtol=1e-12, atol=0)
 
 
+@given(
+    shape=st.tuples(st.integers(1, 12), st.integers(1, 5)),
+    single=st.booleans(),
+    bad=st.sampled_from([np.nan, np.inf, -np.inf, 2e30, -2e30]),
+    places=st.lists(st.integers(0, 59), max_size=2),
+)
+def test_the_first_bad_value_is_found_while_all_are_copied(
+    shape: tuple[int, int], single: bool, bad: float, places: list[int]
+) -> None:
+    """In every lane and in the tail that no vector fills, with and without a copy."""
+    points: Points = np.ones(shape, dtype=np.float32) if single else np.ones(shape)
+    inside = sorted(place for place in places if place < points.size)
+    for place in inside:
+        points.flat[place] = bad
+    expected = inside[0] if inside else -1
+    copy = np.zeros_like(points)
+    assert _kernel.first_beyond(points, 1e30) == expected
+    assert _kernel.first_beyond(points, 1e30, copy) == expected
+    assert copy.tobytes() == points.tobytes()
+
+
 def test_a_tie_goes_to_the_lowest_index(rng: np.random.Generator) -> None:
     """Also where equal centroids lie in different lanes and blocks of the kernel."""
     points = rng.normal(size=(300, 5))
@@ -227,6 +248,9 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
         _kernel.nearest(points, np.zeros((1, 3)), np.zeros(4, np.int32), np.zeros(4), 1)
     with pytest.raises(ValueError, match="kernel: outputs are too short"):
         _kernel.nearest(points, np.zeros((1, 2)), np.zeros(4, np.int32), short, 1)
+    for copy in (np.zeros((3, 2)), np.zeros((4, 2), np.float32)):
+        with pytest.raises(ValueError, match="kernel: a copy does not fit the points"):
+            _kernel.first_beyond(points, 1.0, copy)
     seed: Any = _kernel.seed
     found: Any = (
         np.zeros(2, np.int64),

@@ -122,5 +122,6 @@ def moments(
 def first_beyond(
     points: Points,  # in   (n, d)
     limit: float,
+    copy: Points | None = None,  # out  (n, d) the same values
 ) -> int: ...  # position of the first value not finite or beyond the limit, or -1
 def instruction_set() -> str: ...

@@ -43,11 +43,16 @@ def frozen_copy(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def checked_points(
-    values: ArrayLike, name: str = "X", columns: Sequence[str] | None = None
+    values: ArrayLike,
+    name: str = "X",
+    columns: Sequence[str] | None = None,
+    *,
+    copy: bool = False,
 ) -> Points:
     """Return `values` as a two-dimensional array of finite float32 or float64, in C order.
 
-    Not copied where it already is one. Messages name `columns` where they are given.
+    Not copied where it already is one, unless asked for: a `copy` is read-only, and what the caller
+    does to `values` afterwards does not matter. Messages name `columns` where they are given.
 
     Examples
     --------
@@ -75,7 +80,11 @@ drop or fill such rows first.
         )
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.require(array, requirements=["C", "ALIGNED"])
-    position = _kernel.first_beyond(array, LARGEST_VALUE)
+    # In one pass: large batches come from memory only once.
+    target = np.empty_like(array, order="C", subok=False) if copy else None
+    position = _kernel.first_beyond(array, LARGEST_VALUE, target)
+    if target is not None:
+        array = frozen(target)
     if position >= 0:
         cell = divmod(position, array.shape[1])
         raise InputError(_bad_value(name, _place(cell, columns), array[cell]))
