@@ -18,7 +18,7 @@ from kmeander.events import Explanation, Part
 from kmeander.explain import explain
 from kmeander.following import follow
 from kmeander.lineage import Lineage
-from kmeander.lloyd import Limits, fit_window
+from kmeander.lloyd import Limits, fit_window, nearest
 from kmeander.models import DEFAULTS
 from kmeander.noise import levels_for
 from kmeander.scenarios import ClusterConcept, evolve_clusters
@@ -334,7 +334,8 @@ def test_shares_are_exact_and_sum_to_one(seed: int, weighted: bool) -> None:
     weights = rng.random(12) + 0.1 if weighted else None
     centroids = rng.normal(size=(3, 3))
     window = window_of(batches, centroids, 0.6, weights)
-    why = explain(window, window.batches[-1], centroids, np.array([4, 7, 9]), 1)
+    labels = nearest(window.batches[-1].points, centroids, 1)[0]
+    why = explain(window, window.batches[-1], labels, centroids, np.array([4, 7, 9]))
     assert why is not None
     plain = np.ones(12) if weights is None else weights
     now = np.array(naive_changes.error_parts(batches[-1], plain, centroids))
@@ -359,7 +360,8 @@ def test_means_are_explained_with_what_they_hide() -> None:
     window = Window(0.5, (hidden,), (1.0,))
     window = fit_window(window, centroids, Limits(), only_assign=True).window
     newest = replace(hidden, points=points + 5.0)
-    why = explain(window, newest, centroids, np.arange(3), 1)
+    labels = nearest(newest.points, centroids, 1)[0]
+    why = explain(window, newest, labels, centroids, np.arange(3))
     assert why is not None
     ones = np.ones(40)
     error = [
@@ -386,9 +388,24 @@ def test_the_reason_is_named(change: str, words: str) -> None:
         new[2:, 1] = [-2.0, 4.0]
     centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
     window = window_of([old, old, new], centroids, 0.5)
-    why = explain(window, window.batches[-1], centroids, np.array([0, 1]), 1)
+    labels = np.array([0, 0, 1, 1], dtype=np.int32)
+    why = explain(window, window.batches[-1], labels, centroids, np.array([0, 1]))
     assert why is not None
     assert why.words(["rpm", "temp"])[0] == words
+
+
+def test_more_points_of_a_wide_cluster_are_a_reason() -> None:
+    """Cluster 1 has all the variance: of four fifths instead of half the points it makes more."""
+    old = np.array([[0.0, 1.0], [0.0, 1.0], [50.0, 0.0], [50.0, 2.0]])
+    new = np.array([[0.0, 1.0], [50.0, 0.0], [50.0, 2.0], [50.0, 0.0], [50.0, 2.0]])
+    centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
+    window = window_of([old, old, new], centroids, 0.5)
+    labels = np.array([0, 1, 1, 1, 1], dtype=np.int32)
+    why = explain(window, window.batches[-1], labels, centroids, np.array([0, 1]))
+    assert why is not None
+    assert why.difference == pytest.approx(0.3)
+    assert [(part.cluster, part.cause, part.feature) for part in why.parts] == [(1, "share", 1)]
+    assert why.parts[0].amount == pytest.approx(1.6)
 
 
 def test_a_drift_is_told_once_with_its_reason() -> None:
@@ -400,10 +417,11 @@ def test_a_drift_is_told_once_with_its_reason() -> None:
     fit = fit_window(window, centroids, Limits())
     lineage = Lineage.begun(centroids, 0)
     moved = np.abs(fit.centroids - centroids).ravel()
+    newest = np.array([0, 0, 1, 1], dtype=np.int32)
 
     def told(z: float, epsilon: float, last: Step | None) -> list[Event]:
         found = follow(
-            lineage, window, fit, centroids, moved, 2, drift=(epsilon, 0.1, z), last=last
+            lineage, window, fit, centroids, moved, newest, 2, drift=(epsilon, 0.1, z), last=last
         )
         assert (found.why is not None) == any(e.kind == "drift" for e in found.events)
         return [event for event in found.events if event.kind == "drift"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from kmeander import _kernel
 from kmeander.arrays import Centroids, Labels, Weights
 from kmeander.events import Explanation, Part
-from kmeander.lloyd import nearest
 from kmeander.records import Ids
 from kmeander.window import Remembered, Window
 
@@ -21,7 +21,7 @@ N_PARTS = 3
 
 
 def explain(
-    window: Window, batch: Remembered, before: Centroids, ids: Ids, n_threads: int | None
+    window: Window, batch: Remembered, labels: Labels, before: Centroids, ids: Ids
 ) -> Explanation | None:
     """Divide the error of a batch, less that of the ones before, among clusters and columns.
 
@@ -35,9 +35,10 @@ def explain(
         The batches before, partitioned by `before`.
     batch : Remembered
         The newest.
+    labels : ndarray of int
+        Which of `before` is nearest to each of its points.
     before : ndarray of shape (n_clusters, n_features)
     ids : ndarray of shape (n_clusters,)
-    n_threads : int, optional
 
     Notes
     -----
@@ -54,42 +55,55 @@ def explain(
         window.batches[:n_known], window.decay[:n_known], window.partition.labels, before
     )
     older.add_hidden(window.within)
-    labels = nearest(batch.points, before, n_threads)[0]
     newest = _Moments([batch], np.ones(1), labels, before)
     newest.add_hidden(batch.within)
-    share, mean, variance = newest.normalised()
-    share_before, mean_before, variance_before = older.normalised()
-    moved = share * mean**2 - share_before * mean_before**2
-    spread = share * (variance - variance_before)
-    grown = (share - share_before) * variance_before
-    table = share * (variance + mean**2) - share_before * (variance_before + mean_before**2)
+    table = newest.parts() - older.parts()
     difference = float(table.sum())
     if difference == 0.0:
         return None
-    clusters = table.sum(axis=1) / difference
+    table /= difference
+    clusters = table.sum(axis=1)
     parts = []
     for row in np.argsort(-clusters, kind="stable")[:N_PARTS].tolist():
         if clusters[row] <= 0:
             break
-        column = int(np.argmax(table[row] / difference))
-        causes = {
-            "moved": (moved, mean[row, column] - mean_before[row, column]),
-            "spread": (spread, _ratio(variance[row, column], variance_before[row, column])),
-            "share": (grown, _ratio(share[row, 0], share_before[row, 0])),
-        }
-        cause = max(causes, key=lambda name: float(causes[name][0][row, column] / difference))
-        amount = float(causes[cause][1])
+        column = int(np.argmax(table[row]))
+        cause, amount = _cause(older.cell(row, column), newest.cell(row, column), difference)
         parts.append(Part(int(ids[row]), column, float(clusters[row]), cause, amount))
     return Explanation(
         difference,
         tuple(zip(ids.tolist(), clusters.tolist(), strict=True)),
-        tuple((table.sum(axis=0) / difference).tolist()),
+        tuple(table.sum(axis=0).tolist()),
         tuple(parts),
     )
 
 
+class _Cell(NamedTuple):
+    """Points of one cluster along one column."""
+
+    share: float  # of all points
+    mean: float  # less the centroid
+    variance: float
+
+
+def _cause(before: _Cell, now: _Cell, difference: float) -> tuple[str, float]:
+    """Return which of the three made most of the difference, and how much it changed."""
+    causes = {
+        "moved": now.share * now.mean**2 - before.share * before.mean**2,
+        "spread": now.share * (now.variance - before.variance),
+        "share": (now.share - before.share) * before.variance,
+    }
+    amounts = {
+        "moved": now.mean - before.mean,
+        "spread": _ratio(now.variance, before.variance),
+        "share": _ratio(now.share, before.share),
+    }
+    cause = max(causes, key=lambda name: causes[name] / difference)
+    return cause, amounts[cause]
+
+
 def _ratio(one: float, other: float) -> float:
-    return float(one / other) if other > 0 else float(np.finfo(np.float32).max)
+    return one / other if other > 0 else float(np.finfo(np.float32).max)
 
 
 class _Moments:
@@ -118,10 +132,14 @@ class _Moments:
             even = self.mass[:, np.newaxis] / self.mass.sum() / self.squares.shape[1]
             self.squares += within * (self.squares / total if total > 0 else even)
 
-    def normalised(self) -> tuple[Table, Table, Table]:
-        """Return share, mean and variance in each cluster along each column."""
-        mass = self.mass[:, np.newaxis]
-        positive = np.where(mass > 0, mass, 1.0)
-        mean = self.sums / positive
-        variance = np.maximum(self.squares / positive - mean**2, 0.0)
-        return mass / self.mass.sum(), mean, variance
+    def parts(self) -> Table:
+        """Return the part of each cluster and column in the error."""
+        parts: Table = self.squares / self.mass.sum()
+        return parts
+
+    def cell(self, row: int, column: int) -> _Cell:
+        """Return share, mean and variance of one cluster along one column."""
+        mass = float(self.mass[row])
+        mean = float(self.sums[row, column]) / mass if mass > 0 else 0.0
+        square = float(self.squares[row, column]) / mass if mass > 0 else 0.0
+        return _Cell(mass / float(self.mass.sum()), mean, max(square - mean**2, 0.0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Centroids, frozen
+from kmeander.arrays import Centroids, Labels, frozen
 from kmeander.events import Event, Explanation
 from kmeander.explain import explain
 from kmeander.identity import settle_ids
@@ -33,6 +33,7 @@ def follow(
     fit: WindowFit,
     before: Centroids,
     moved: NDArray[np.float64],
+    newest: Labels,
     index: int,
     *,
     remembered: Window | None = None,
@@ -56,6 +57,8 @@ def follow(
         Centroids before the batch.
     moved : ndarray of shape (n_clusters,)
         How far each row of the centroids is from where it was.
+    newest : ndarray of int
+        Which of `before` is nearest to each point of the newest batch.
     index : int
     remembered : Window, optional
         The batches that were remembered before this one came, partitioned by `before`.
@@ -88,7 +91,7 @@ def follow(
     settled, new = lineage, set[int]()
     if elsewhere:
         suspects = np.array(sorted(elsewhere))
-        found = settle_ids(lineage, window, fit, before, suspects, index, n_threads, remembered)
+        found = settle_ids(lineage, window, fit, before, newest, suspects, index, remembered)
         settled = found.lineage
         events += found.events
         new = set(settled.ids.tolist()) - set(lineage.ids.tolist())
@@ -101,7 +104,7 @@ def follow(
     is_drift = bool(events) and events[0].kind == "drift"
     why = None
     if is_drift:
-        why = explain(remembered or window, window.batches[-1], before, lineage.ids, n_threads)
+        why = explain(remembered or window, window.batches[-1], newest, before, lineage.ids)
     return Followed(settled.varying(frozen(changes.variance)), tuple(events), why)
 
 

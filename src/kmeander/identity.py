@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kmeander.arrays import Centroids, Labels, frozen
 from kmeander.events import Event
 from kmeander.lineage import NOBODY, Lineage, endings
-from kmeander.lloyd import WindowFit, nearest
+from kmeander.lloyd import WindowFit
 from kmeander.window import Window
 
 Table = NDArray[np.float64]
@@ -41,9 +41,9 @@ def settle_ids(
     window: Window,
     fit: WindowFit,
     before: Centroids,
+    newest_labels: Labels,
     suspects: NDArray[np.intp],
     index: int,
-    n_threads: int | None,
     remembered: Window | None = None,
 ) -> Settled:
     """Decide which ids go on, end and begin, by where the points went.
@@ -58,15 +58,16 @@ def settle_ids(
         After it.
     before : ndarray of shape (n_clusters, n_features)
         Centroids before the batch.
+    newest_labels : ndarray of int
+        Which of `before` is nearest to each point of the newest batch.
     suspects : ndarray of int
         Rows whose centroid is not where it was; all others keep their ids.
     index : int
         Number of the batch.
-    n_threads : int, optional
     remembered : Window, optional
         The batches before this one came, if others than those of `window`.
     """
-    flow, newest = _flows(window, fit, before, n_threads)
+    flow, newest = _flows(window, fit, newest_labels, len(before))
     # Where clusters were before what is happening now, if it began as lately as the window.
     is_recent = index - lineage.since <= 2 * window.n_batches
     homes = np.where(is_recent[:, np.newaxis], lineage.home, before)
@@ -117,26 +118,24 @@ def settle_ids(
     return Settled(settled, (*starts, *ends))
 
 
-def _flows(
-    window: Window, fit: WindowFit, before: Centroids, n_threads: int | None
-) -> tuple[Table, Table]:
+def _flows(window: Window, fit: WindowFit, newest: Labels, n_clusters: int) -> tuple[Table, Table]:
     """Return the weight that went from each row before to each row now.
 
     First the decayed weight in all batches, then that in the newest, as a share of it. Its points
     come from the nearest of the old centroids.
     """
-    n_clusters = len(before)
-    newest = nearest(window.batches[-1].points, before, n_threads)[0]
-    labels: list[Labels] = [*window.labels, newest]
-    flow = np.zeros(n_clusters * n_clusters)
-    for batch, decay, then, now in zip(
-        window.batches, window.decay.tolist(), labels, fit.window.labels, strict=True
-    ):
-        pairs = then.astype(np.int64) * n_clusters + now
-        weight = np.bincount(pairs, batch.weights, n_clusters * n_clusters)
-        flow += decay * weight
-    shape = (n_clusters, n_clusters)
-    return flow.reshape(shape), weight.reshape(shape) / window.batches[-1].mass
+    assert fit.window.partition is not None
+    older = [] if window.partition is None else [window.partition.labels]
+    pairs = np.concatenate([*older, newest]).astype(np.int64) * n_clusters
+    pairs += fit.window.partition.labels
+    weights = np.repeat(window.decay, [batch.n_points for batch in window.batches])
+    if window.has_weights:
+        weights *= np.concatenate([batch.weights_or_ones for batch in window.batches])
+    shape, n_pairs = (n_clusters, n_clusters), n_clusters * n_clusters
+    flow = np.bincount(pairs, weights, n_pairs).astype(np.float64, copy=False).reshape(shape)
+    batch = window.batches[-1]
+    arrived = np.bincount(pairs[-batch.n_points :], batch.weights, n_pairs).reshape(shape)
+    return flow, arrived / batch.mass
 
 
 def _sources(

@@ -229,7 +229,7 @@ def _match(previous: Clusters, current: Clusters) -> Matching:
     # A cluster that has lost its mass costs nothing wherever it goes. Among such clusters, and
     # the partners they share out, the shortest way wins: their ids should not jump about.
     idle = np.flatnonzero(previous.masses == 0)
-    shared = matching[idle][matching[idle] >= 0]
+    shared = matching[idle][matching[idle] >= 0] if idle.size else idle
     if shared.size:
         rows, columns = linear_sum_assignment(squared[np.ix_(idle, shared)])
         matching[idle] = -1

@@ -318,12 +318,14 @@ class StreamModel(ABC):
         if memory.lineage is None or memory.centroids is None or moved is None:
             followed = Followed(Lineage.begun(fit.centroids, batch.index), (), None)
         else:
+            assert arrival is not None  # where there are centroids, the batch was measured
             followed = follow(
                 memory.lineage,
                 arrived,
                 fit,
                 memory.centroids,
                 moved,
+                arrival.partition.labels,
                 batch.index,
                 remembered=memory.window,
                 swapped=swapped,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +191,17 @@ class Remembered:
     @cached_property
     def mass(self) -> float:
         """Weight of all its points, without decay."""
-        return float(len(self.points) if self.weights is None else self.weights.sum())
+        return float(self.n_points if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def n_points(self) -> int:
+        """Points, or means."""
+        return len(self.points)
+
+    @property
+    def weights_or_ones(self) -> Weights:
+        """Weight of each point."""
+        return np.ones(self.n_points) if self.weights is None else self.weights
 
     @cached_property
     def size(self) -> float:
@@ -200,6 +210,17 @@ class Remembered:
             return float(len(self.points))
         relative = self.weights / self.weights.max()
         return float(relative.sum() ** 2 / (relative * relative).sum())
+
+
+class _Overview(NamedTuple):
+    """See the properties of `Window` that have these names."""
+
+    has_summaries: bool
+    has_weights: bool
+    n_points: int
+    decay: Weights
+    mass: float
+    n_effective: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,37 +243,52 @@ class Window:
         return len(self.batches)
 
     @cached_property
+    def _overview(self) -> _Overview:
+        """What sizes and weights of the batches come to, in one look at each."""
+        has_summaries = has_weights = False
+        n_points, mass, spread, shares = 0, 0.0, 0.0, []
+        for batch, age in zip(self.batches, self.ages, strict=True):
+            has_summaries |= batch.summary is not None
+            has_weights |= batch.weights is not None
+            n_points += batch.n_points
+            share = self.rho**age
+            shares.append(share)
+            decayed = share * batch.mass
+            mass += decayed
+            spread += decayed**2 / batch.n_points
+        n_effective = mass**2 / spread if spread > 0 else 0.0
+        decay = frozen(np.array(shares, dtype=np.float64))
+        return _Overview(has_summaries, has_weights, n_points, decay, mass, n_effective)
+
+    @property
     def has_summaries(self) -> bool:
         """Whether any batch is one of weighted means."""
-        return any(batch.summary is not None for batch in self.batches)
+        return self._overview.has_summaries
 
-    @cached_property
+    @property
     def has_weights(self) -> bool:
         """Whether any point has a weight of its own."""
-        return any(batch.weights is not None for batch in self.batches)
+        return self._overview.has_weights
 
-    @cached_property
+    @property
     def n_points(self) -> int:
         """Rows in all batches."""
-        return sum([len(batch.points) for batch in self.batches])
+        return self._overview.n_points
 
-    @cached_property
+    @property
     def decay(self) -> Weights:
         """The weight of each batch."""
-        return frozen(np.array([self.rho**age for age in self.ages], dtype=np.float64))
+        return self._overview.decay
 
-    @cached_property
+    @property
     def mass(self) -> float:
         """Decayed weight of all points."""
-        pairs = zip(self.batches, self.decay.tolist(), strict=True)
-        return float(sum([decay * batch.mass for batch, decay in pairs]))
+        return self._overview.mass
 
-    @cached_property
+    @property
     def n_effective(self) -> float:
         """Points of equal weight whose mean would scatter as the decayed mean of these."""
-        pairs = zip(self.batches, self.decay.tolist(), strict=True)
-        spread = sum((decay * batch.mass) ** 2 / len(batch.points) for batch, decay in pairs)
-        return self.mass**2 / spread if spread > 0 else 0.0
+        return self._overview.n_effective
 
     @property
     def within(self) -> float:
