@@ -103,7 +103,6 @@ def run(quick: bool, folder: Path | None) -> dict[str, Any]:
         + f"\nWindow of {WINDOW} batches, rho {RHO}, init previous unless it says otherwise\n"
     )
     alone: dict[Shape, Mapping[str, Run]] = {}
-    together: dict[Shape, Mapping[str, Run]] = {}
     races: list[dict[str, Any]] = []
     goals: list[Goal] = []
     try:
@@ -111,13 +110,13 @@ def run(quick: bool, folder: Path | None) -> dict[str, Any]:
             stream = mixture(shape)
             alone[shape] = _race(stream, QUICK_PLAN if quick else plan, kinds, 1, races)
             if kinds is not SMALL_RIVALS and n_cores() > 1:
-                together[shape] = _race(stream, ALL_CORES_PLAN, PARALLEL, None, races)
+                _race(stream, ALL_CORES_PLAN, PARALLEL, None, races)
         for stream in [] if folder is None else real_streams(folder):
             _race(stream, QUICK_PLAN if quick else REAL_PLAN, ON_LARGE, 1, races)
-        goals += goals_of_their_own(10 if quick else 30)
+        goals += goals_of_their_own(10 if quick else 30, large=not quick)
     except KeyboardInterrupt:
         print("\nInterrupted: what follows is of what had been measured.\n")
-    goals = [*goals_of_the_races(alone, together), *goals]
+    goals = [*goals_of_the_races(alone), *goals]
     print("What was asked for (one thread each, means over all batches)")
     print("\n".join(goal_lines(goals)))
     print("\nFor the README (one thread each, means)")

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.contestants import RHO, WINDOW, Kmeander, KmeanderHungarian, timed
 from benchmarks.peers import MiniBatch, ScikitLearnHungarian, ScikitLearnLloyd
-from benchmarks.race import Run, in_a_fork
+from benchmarks.race import Run, in_a_fork, n_cores
 from benchmarks.streams import RawWindow, Shape, mixture
 from kmeander import FSKM, Batch
 from kmeander.arguments import generator_for
@@ -74,8 +74,8 @@ class Goal:
 Runs = Mapping[Shape, Mapping[str, Run]]
 
 
-def goals_of_the_races(alone: Runs, together: Runs) -> Iterator[Goal]:
-    """What the tables say, one thread each (`alone`) and with all cores (`together`)."""
+def goals_of_the_races(alone: Runs) -> Iterator[Goal]:
+    """What the tables say, one thread each."""
     for shape, runs in alone.items():
         if shape in FASTER_THAN_LLOYD:
             ours, lloyd = runs[Kmeander.name], runs[ScikitLearnLloyd.name]
@@ -107,13 +107,6 @@ def goals_of_the_races(alone: Runs, together: Runs) -> Iterator[Goal]:
             at_least=MINIBATCH.get(shape),
             note=_spread(theirs, ours),
         )
-    if TWO_THREADS_AT in alone and TWO_THREADS_AT in together:
-        one, all_cores = alone[TWO_THREADS_AT], together[TWO_THREADS_AT]
-        yield Goal(
-            f"{TWO_THREADS_AT}: all cores, times faster than one thread",
-            one[Kmeander.name].times_slower(all_cores[Kmeander.name]),
-            at_least=TWO_THREADS,
-        )
 
 
 def _spread(theirs: Run, ours: Run) -> str:
@@ -124,8 +117,14 @@ def _spread(theirs: Run, ours: Run) -> str:
     )
 
 
-def goals_of_their_own(n_batches: int) -> Iterator[Goal]:
-    """Counts, growth and long windows, which need streams of their own."""
+def goals_of_their_own(n_batches: int, *, large: bool) -> Iterator[Goal]:
+    """Counts, growth, threads and long windows, which need streams of their own."""
+    if large and n_cores() > 1:
+        yield Goal(
+            f"{TWO_THREADS_AT}: two threads, times faster than one",
+            in_a_fork(speed_of_two_threads),
+            at_least=TWO_THREADS,
+        )
     for init, most in (("previous", COUNTED_PREVIOUS), ("hungarian", COUNTED_HUNGARIAN)):
         yield Goal(
             f"{COUNTED}: window distances, share of plain Lloyd's, {init}",
@@ -168,17 +167,32 @@ def window_distance_share(init: str, n_batches: int) -> float:
     return computed / plain
 
 
+def speed_of_two_threads() -> float:
+    """Time of one thread over that of two, which take turns batch by batch, windows being full."""
+    unused = RawWindow(RHO, 1)
+    one, two = (Kmeander(TWO_THREADS_AT, 0, n_threads) for n_threads in (1, 2))
+    seconds = {one: 0.0, two: 0.0}
+    batches = mixture(TWO_THREADS_AT).batches(0)
+    for index, points in zip(range(WINDOW + 10), batches, strict=False):
+        for model in (one, two):
+            spent = model.learn(index, points, unused, None).time.wall
+            seconds[model] += spent if index >= WINDOW else 0.0
+    return seconds[one] / seconds[two]
+
+
 def exponent_of_a_pass() -> float:
     """Slope of log time over log N of one pass in which every distance is measured."""
     rng = np.random.default_rng(0)
     centroids = rng.normal(size=(25, 20))
     seconds = dict.fromkeys(GROWTH_AT, np.inf)
     points = {n: rng.normal(size=(n, 20)) for n in GROWTH_AT}
-    # The least of many: what disturbs only adds. Sizes take turns, so that all are disturbed alike.
+    # The least of many: what disturbs only adds. Sizes take turns, each with as many rows in all,
+    # so that all are disturbed alike: short turns find quiet moments more easily than long ones.
     for _ in range(25):
         for n in GROWTH_AT:
-            for _ in range(max(1, 8000 // n)):
-                seconds[n] = min(seconds[n], timed(nearest, points[n], centroids, 1)[0].cpu)
+            n_calls = GROWTH_AT[-1] // n
+            spent = sum(timed(nearest, points[n], centroids, 1)[0].cpu for _ in range(n_calls))
+            seconds[n] = min(seconds[n], spent / n_calls)
     slope, _ = np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)
     return float(slope)
 

@@ -200,21 +200,22 @@ def _lap(
 def _warm(kind: type[Contestant], n_threads: int | None) -> None:
     """First calls load and look up things: let them, on a few rows, before anything is timed.
 
-    A drift is among them. What was imported before the fork is nobody's garbage: looking through it
-    would copy its pages into this process. And the threads of linear algebra, which a fork starts
-    anew, are busy waiting for a while, on the processor that is to be timed.
+    Drifts are among them, at which ids end and begin, since after a fork every page of a library
+    is mapped anew where it is first used. What was imported before the fork is nobody's garbage:
+    looking through it would copy its pages into this process. And the threads of linear algebra,
+    which a fork starts anew, are busy waiting for a while, on the processor that is to be timed.
     """
     if issubclass(kind, River):
         return
-    tiny = Shape(50, 2, 2)
+    tiny = Shape(200, 8, 4)
     window = RawWindow(RHO, WINDOW)
     contestant = kind(tiny, 0, n_threads)
     reference = None
-    for index, points in zip(range(12), mixture(tiny).batches(0), strict=False):
+    for index, points in zip(range(32), mixture(tiny).batches(0), strict=False):
         window.add(points)
         if kind.warm_up is not None:
-            start = points[:2]
-            labels = np.zeros(50 * (index + 1), dtype=np.int32)
+            start = points[: tiny.n_clusters]
+            labels = np.zeros(sum(map(len, window.batches)), dtype=np.int32)
             reference = Reference(start, labels, 2, False, 1.0)
         contestant.learn(index, points, window, reference)
     gc.collect()
