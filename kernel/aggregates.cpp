@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace kmeander {
+namespace {
+
+// About how many multiplications would take as long as one addition to a sum that carries what it
+// rounds away, and to a sum of squares.
+constexpr double kPerSum = 12.0, kPerSquare = 4.0;
+
+bool is_marked(const std::vector<std::uint8_t> &marks, std::uint8_t from_mark) {
+    return *std::max_element(marks.begin(), marks.end()) >= from_mark;
+}
+
+}  // namespace
 
 Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
     : batches_(batches),
@@ -51,18 +62,26 @@ void Aggregates::refresh() { sum_marked(kLost); }
 
 void Aggregates::settle() {
     sum_marked(kTouched);
-    team_.run(batches_.size(), [&](std::size_t b, std::size_t worker) {
+    double operations = 0.0;
+    for (std::size_t b = 0; b < batches_.size(); ++b)
+        if (is_marked(scatter_marks_[b], kTouched))
+            operations += kPerSquare * static_cast<double>(batches_[b].rows.count * d_);
+    team_.run(batches_.size(), operations, [&](std::size_t b, std::size_t worker) {
         scatter(b, means_.data() + worker * k_ * d_, quarters_.data() + worker * k_ * 4);
     });
 }
 
 void Aggregates::sum_marked(std::uint8_t from_mark) {
     std::vector<std::size_t> changed;
-    for (std::size_t b = 0; b < batches_.size(); ++b)
-        if (*std::max_element(marks_[b].begin(), marks_[b].end()) >= from_mark) changed.push_back(b);
+    double operations = 0.0;
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+        if (!is_marked(marks_[b], from_mark)) continue;
+        changed.push_back(b);
+        operations += kPerSum * static_cast<double>(batches_[b].rows.count * d_);
+    }
     // Threads share a batch by clusters: each sum takes its rows in order, whoever adds.
     const std::size_t slices = std::min(team_.size(), k_);
-    team_.run(changed.size() * slices, [&](std::size_t item, std::size_t worker) {
+    team_.run(changed.size() * slices, operations, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;
         sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices,
             rests_.data() + worker * k_ * d_);
@@ -117,7 +136,7 @@ void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) con
 void Aggregates::scatter(std::size_t b, double *means, double *quarters) {
     Batch &batch = batches_[b];
     std::vector<std::uint8_t> &stale = scatter_marks_[b];
-    if (*std::max_element(stale.begin(), stale.end()) == kExact) return;
+    if (!is_marked(stale, kTouched)) return;
     for (std::size_t c = 0; c < k_; ++c) {
         if (!stale[c]) continue;
         std::fill_n(quarters + 4 * c, 4, 0.0);

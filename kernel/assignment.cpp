@@ -30,10 +30,11 @@ void sweep(const Rows &rows, const double *centroids, std::size_t k, std::size_t
     const std::size_t d = rows.columns;
     PackedCentroids packed(k, d);
     packed.pack(centroids);
-    Team team(worth_starting(n_threads, 1.0 * rows.count * k * d));
+    const double operations = static_cast<double>(rows.count * k * d);
+    Team team(worth_starting(n_threads, operations));
     Scratch scratch(team.size(), d);
     const std::size_t n_groups = (rows.count + kGroupRows - 1) / kGroupRows;
-    team.run(n_groups, [&](std::size_t group, std::size_t worker) {
+    team.run(n_groups, operations, [&](std::size_t group, std::size_t worker) {
         const std::size_t begin = group * kGroupRows;
         const std::size_t end = std::min(begin + kGroupRows, rows.count);
         const double *points[kGroupRows];

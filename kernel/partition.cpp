@@ -21,6 +21,10 @@ constexpr std::size_t kFewRows = 160;
 // How far beyond the present movement points are woken: so far it may grow before the next scan.
 constexpr float kWakeAhead = 2.0F;
 
+// About how many multiplications would take as long as to scan a point, to write one to the list or
+// from it, and to look at one besides measuring it; and the share of the list that is looked at.
+constexpr double kPerScanned = 16.0, kPerListed = 100.0, kPerLook = 1000.0, kShareLookedAt = 0.1;
+
 // How many points before it is measured a row is asked for.
 constexpr std::size_t kAhead = 32;
 
@@ -42,6 +46,7 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
         bench.chosen.resize(n_blocks_);
         bench.points.resize(kGroupRows * d_);
     }
+    for (const Batch &batch : batches) n_points_ += static_cast<double>(batch.rows.count);
     std::vector<const double *> snapshots;
     for (std::size_t b = 0; b < batches.size(); ++b) {
         const double *snapshot = batches[b].snapshot;
@@ -82,7 +87,7 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
 void Partition::settle() {
     n_distances_ += movement_.measure_apart();
     // Of points awake this writes nothing that counts: theirs follow.
-    team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
+    team_.run(batches_.size(), kPerScanned * n_points_, [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
         std::vector<float> own(k_), others(k_);
         for (std::size_t c = 0; c < k_; ++c) {
@@ -92,7 +97,8 @@ void Partition::settle() {
         set_.rebase(batch.labels, batch.rows.count, own.data(), others.data(),
                     movement_.nearest_other(), batch.upper, batch.lower);
     });
-    team_.run(n_stretches(), [&](std::size_t s, std::size_t) {
+    const double operations = kPerListed * static_cast<double>(members_.size());
+    team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t) {
         for (std::size_t at = s * kStretch; at < end_of_stretch(s); ++at) {
             const Batch &batch = batches_[members_[at].batch];
             const std::uint32_t key = keys_[at];
@@ -126,7 +132,7 @@ void Partition::wake() {
 // Scan the points that sleep since `epoch` and put those whose margins are not above `asleep_` on the
 // list.
 void Partition::wake(std::size_t epoch) {
-    team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
+    team_.run(batches_.size(), kPerScanned * n_points_, [&](std::size_t b, std::size_t) {
         n_woken_[b] = 0;
         if (base_[b] != epoch || fresh_[b]) return;
         const Batch &batch = batches_[b];
@@ -135,13 +141,15 @@ void Partition::wake(std::size_t epoch) {
                                  asleep_.data() + epoch * k_, batch.rows.count, woken_[b].data());
     });
     std::vector<std::size_t> first(batches_.size());  // places of the list
-    std::size_t end = members_.size();
+    const std::size_t n_before = members_.size();
+    std::size_t end = n_before;
     for (std::size_t b = 0; b < batches_.size(); ++b) {
         first[b] = end;
         end += n_woken_[b];
     }
     resize_list(end);
-    team_.run(batches_.size(), [&](std::size_t b, std::size_t) {
+    const double operations = kPerListed * static_cast<double>(end - n_before);
+    team_.run(batches_.size(), operations, [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
         for (std::size_t w = 0; w < n_woken_[b]; ++w) {
             const std::size_t at = first[b] + w;
@@ -179,7 +187,10 @@ void Partition::open_epoch(const double *centroids) {
 // Find the points of the list that their limits do not settle, and look at them closely.
 void Partition::sweep(const double *centroids) {
     if (stretches_.size() < n_stretches()) stretches_.resize(n_stretches());
-    team_.run(n_stretches(), [&](std::size_t s, std::size_t worker) {
+    const double per_look = kPerLook + static_cast<double>(k_ * d_);
+    const double operations =
+        (kPerScanned + kShareLookedAt * per_look) * static_cast<double>(members_.size());
+    team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t worker) {
         sweep(s * kStretch, end_of_stretch(s), stretches_[s], benches_[worker], centroids);
     });
     moves_.clear();
@@ -381,16 +392,18 @@ void Partition::measure_new_batches() {
     };
     std::vector<Rows64> parts;
     std::vector<std::size_t> new_batches;
+    double operations = 0.0;
     for (std::size_t b = 0; b < batches_.size(); ++b) {
         if (!fresh_[b]) continue;
         new_batches.push_back(b);
         fresh_[b] = false;
         const std::size_t count = batches_[b].rows.count;
         n_distances_ += static_cast<std::int64_t>(count * k_);
+        operations += static_cast<double>(count * k_ * d_);
         for (std::size_t i = 0; i < count; i += kGroupRows)
             parts.push_back({b, i, std::min(i + kGroupRows, count)});
     }
-    team_.run(parts.size(), [&](std::size_t index, std::size_t worker) {
+    team_.run(parts.size(), operations, [&](std::size_t index, std::size_t worker) {
         const Rows64 &part = parts[index];
         Batch &batch = batches_[part.batch];
         const PackedCentroids &packed = movement_.packed();

@@ -129,6 +129,7 @@ private:
     Team &team_;
     Movement movement_;
     const std::size_t n_blocks_;
+    double n_points_ = 0.0;       // of all batches
     std::vector<Bench> benches_;  // one per worker
     std::vector<bool> fresh_;     // per batch: no bounds yet
 

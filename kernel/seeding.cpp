@@ -51,7 +51,7 @@ std::vector<double> packed(const Rows &rows, std::size_t n_blocks, Team &team) {
     const InstructionSet &set = instruction_set();
     const std::size_t d = rows.columns, lanes = set.lanes;
     std::vector<double> blocks(n_blocks * lanes * d);
-    team.run(n_chunks(rows.count), [&](std::size_t chunk, std::size_t) {
+    team.run(n_chunks(rows.count), static_cast<double>(rows.count * d), [&](std::size_t chunk, std::size_t) {
         std::vector<double> room(d);
         const std::size_t end = std::min((chunk + 1) * kChunkRows, rows.count);
         for (std::size_t i = chunk * kChunkRows; i < end; ++i) {
@@ -71,7 +71,9 @@ Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std:
     const InstructionSet &set = instruction_set();
     const std::size_t n = rows.count, d = rows.columns;
     const std::size_t n_blocks = (n + set.lanes - 1) / set.lanes, padded = n_blocks * set.lanes;
-    Team team(worth_starting(n_threads, 1.0 * n * d));
+    // To measure all rows against a seed: they come from memory, which takes longer than to multiply.
+    const double operations = 4.0 * static_cast<double>(n * d);
+    Team team(worth_starting(n_threads, operations));
     const std::vector<double> blocks = packed(rows, n_blocks, team);
     constexpr double kFar = std::numeric_limits<double>::infinity();
     std::vector<double> counts(padded), nearest(padded, kFar), second(padded, kFar), where(padded);
@@ -90,7 +92,7 @@ Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std:
         const std::int64_t row = lottery.draw(uniforms[seeds.count]);
         if (row < 0) break;
         set.widen(rows, static_cast<std::size_t>(row), point.data());
-        team.run(n_chunks(n), [&](std::size_t chunk, std::size_t) {
+        team.run(n_chunks(n), operations, [&](std::size_t chunk, std::size_t) {
             const std::size_t end = std::min((chunk + 1) * chunk_blocks, n_blocks);
             lottery.total(chunk) = set.add_seed(blocks.data(), chunk * chunk_blocks, end, d,
                                                 point.data(), seeds.count, state);

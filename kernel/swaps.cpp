@@ -21,7 +21,8 @@ public:
           d_(batches.front().rows.columns),
           centroids_(centroids),
           set_(instruction_set()),
-          team_(worth_starting(n_threads, operations(batches))),
+          operations_(operations(batches)),
+          team_(worth_starting(n_threads, operations_)),
           packed_(k, d_),
           scratch_(team_.size(), d_),
           clusters_(k),
@@ -44,7 +45,7 @@ public:
         double total = 0.0;
         for (const Cluster &cluster : clusters_) total += cluster.cost;
         if (!draw(uniform * total)) return;
-        team_.run(k_, [&](std::size_t c, std::size_t) { weigh(c); });
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) { weigh(c); });
         n_distances_ += static_cast<std::int64_t>(k_);
         double gain = 0.0;
         for (const Cluster &cluster : clusters_) {
@@ -129,7 +130,7 @@ private:
     }
 
     void measure_own() {
-        team_.run(n_chunks(points_.size()), [&](std::size_t chunk, std::size_t) {
+        team_.run(n_chunks(points_.size()), operations_, [&](std::size_t chunk, std::size_t) {
             const std::size_t end = std::min((chunk + 1) * kChunkRows, points_.size());
             for (std::size_t i = chunk * kChunkRows; i < end; ++i) {
                 Point &point = points_[i];
@@ -156,7 +157,7 @@ private:
         }
         for (std::uint32_t i = 0; i < points_.size(); ++i)
             members_[clusters_[label_of(points_[i])].end++] = i;
-        team_.run(k_, [&](std::size_t c, std::size_t) { add_up(clusters_[c]); });
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) { add_up(clusters_[c]); });
     }
 
     void add_up(Cluster &cluster) const {
@@ -234,7 +235,8 @@ private:
     template <class Found>
     void measure(const std::vector<std::uint32_t> &positions, const Found &found) {
         const std::size_t n_groups = (positions.size() + kGroupRows - 1) / kGroupRows;
-        team_.run(n_groups, [&](std::size_t group, std::size_t worker) {
+        const double operations = static_cast<double>(positions.size() * k_ * d_);
+        team_.run(n_groups, operations, [&](std::size_t group, std::size_t worker) {
             const std::size_t begin = group * kGroupRows;
             const std::size_t count = std::min(kGroupRows, positions.size() - begin);
             const double *rows[kGroupRows] = {};
@@ -261,7 +263,7 @@ private:
         std::copy(candidate_.begin(), candidate_.end(), centroids_ + gone * d_);
         packed_.pack(centroids_);
         const auto to = static_cast<std::int32_t>(gone);
-        team_.run(k_, [&](std::size_t c, std::size_t) {
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) {
             if (c == gone) return;
             Cluster &cluster = clusters_[c];
             cluster.n_distances = 0;
@@ -303,6 +305,7 @@ private:
     const std::size_t k_, d_;
     double *centroids_;
     const InstructionSet &set_;
+    const double operations_;  // to measure every point against one place
     Team team_;
     PackedCentroids packed_;
     Scratch scratch_;

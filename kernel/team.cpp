@@ -131,8 +131,8 @@ Team::~Team() {
     if (crew_) Idle::crews().give_back(std::move(crew_));
 }
 
-void Team::run(std::size_t n_items, const Task &task) {
-    if (size_ < 2 || n_items < 2) {
+void Team::run(std::size_t n_items, double operations, const Task &task) {
+    if (n_items < 2 || worth_starting(size_, operations) < 2) {
         for (std::size_t item = 0; item < n_items; ++item) task(item, 0);
         return;
     }
@@ -140,8 +140,8 @@ void Team::run(std::size_t n_items, const Task &task) {
 }
 
 std::size_t worth_starting(std::size_t n_threads, double operations) {
-    // Below about two million multiplications a pass, waking a thread costs more than it gives.
-    constexpr double kOperationsPerThread = 1e6;
+    // Below about five million multiplications, waking a thread costs more than it gives.
+    constexpr double kOperationsPerThread = 2.5e6;
     const double useful = operations / kOperationsPerThread;
     if (useful < 2.0 || n_threads < 2) return 1;
     return useful < static_cast<double>(n_threads) ? static_cast<std::size_t>(useful) : n_threads;

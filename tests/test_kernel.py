@@ -133,11 +133,12 @@ def test_threads_do_not_change_a_single_bit(n_threads: int, dtype: type) -> None
 
 @pytest.mark.parametrize("n_threads", [2, 3, 8])
 def test_threads_do_not_change_a_model_along_a_stream(n_threads: int) -> None:
+    """With 330,000 rows in three batches, scans and sums are shared as well as distances."""
     rng = np.random.default_rng(4)
     alone = kmeander.FSKM(12, rho=0.6, random_state=0, n_threads=1)
     together = kmeander.FSKM(12, rho=0.6, random_state=0, n_threads=n_threads)
     for index in range(3):
-        batch = kmeander.Batch(index, rng.normal(size=(30_000, 6)) + index)
+        batch = kmeander.Batch(index, rng.normal(size=(110_000, 6)) + index)
         assert alone.step(batch) == together.step(batch)
 
 
@@ -157,6 +158,25 @@ def test_a_forked_child_starts_threads_of_its_own() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0 True\n"
+
+
+def test_small_steps_start_no_threads() -> None:
+    """They would take longer to wake than the step: by default a user has them all."""
+    code = (
+        "import os, numpy as np, kmeander\n"
+        "rng = np.random.default_rng(0)\n"
+        "def learn(n_rows):\n"
+        "    model = kmeander.FSKM(25, init='previous', n_threads=8, random_state=0)\n"
+        "    for index in range(8):\n"
+        "        model.step(kmeander.Batch(index, rng.normal(size=(n_rows, 20))))\n"
+        "    return len(os.listdir('/proc/self/task'))\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "print(learn(500) - before, learn(5000) - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    small, large = map(int, done.stdout.split())
+    assert small == 0
+    assert large > 0
 
 
 def test_calls_at_the_same_time_get_threads_each() -> None:

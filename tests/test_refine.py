@@ -133,7 +133,7 @@ def test_threads_do_not_change_a_single_bit(n_threads: int) -> None:
     rng = np.random.default_rng(1)
     window = Window(rho=0.5)
     for _ in range(3):  # enough work for threads to be started
-        window = window.aged(1.0, np.inf, None).joined_by(rng.normal(size=(40_000, 20)), None)
+        window = window.aged(1.0, np.inf, None).joined_by(rng.normal(size=(90_000, 20)), None)
     starts = np.asarray(window.batches[0].points[:12], dtype=np.float64)
     alone, together = (
         swap_centroids(window, starts, 10, np.random.default_rng(2), Limits(n_threads=n))
