@@ -25,6 +25,9 @@ public:
     void pack(const double *centroids);
 
     const double *blocks() const { return blocks_.data(); }
+    // The same in single precision, less a shift that lies amidst those that were packed first.
+    NarrowCentroids narrow() const { return {narrow_.data(), lengths_.data(), k_}; }
+    const double *shift() const { return shift_.data(); }
     std::size_t lanes() const { return lanes_; }
     std::size_t n_blocks() const { return all_.size(); }
     const std::uint32_t *all() const { return all_.data(); }
@@ -35,21 +38,35 @@ public:
     }
 
 private:
+    void choose_shift(const double *centroids);
+
     std::size_t k_, d_, lanes_;
     std::vector<std::uint32_t> all_;
-    std::vector<double> blocks_;
+    std::vector<double> blocks_, shift_;
+    std::vector<float> narrow_, lengths_;
 };
 
-// Room for a group of points as doubles, one per worker.
+// Labels of `count` points (at most kGroupRows) among the blocks `chosen`, ascending, and bounds of their
+// distances to the nearest centroid and to all others of those blocks. In single precision; points
+// for which that does not tell are measured again in double. Returns how many those are.
+// `room` is for kGroupRows points.
+std::size_t find_nearest(const double *const *points, std::size_t count, std::size_t d,
+                         const PackedCentroids &packed, const std::uint32_t *chosen,
+                         std::size_t n_chosen, float *room, std::int32_t *labels, float *upper,
+                         float *lower);
+
+// Room for a group of points as doubles and as floats, one per worker.
 class Scratch {
 public:
     Scratch(std::size_t n_workers, std::size_t d)
-        : stride_(kGroupRows * d), room_(n_workers * stride_) {}
-    double *of(std::size_t worker) { return room_.data() + worker * stride_; }
+        : stride_(kGroupRows * d), wide_(n_workers * stride_), narrow_(n_workers * stride_) {}
+    double *of(std::size_t worker) { return wide_.data() + worker * stride_; }
+    float *narrow_of(std::size_t worker) { return narrow_.data() + worker * stride_; }
 
 private:
     std::size_t stride_;
-    Buffer<double> room_;
+    Buffer<double> wide_;
+    Buffer<float> narrow_;
 };
 
 inline std::size_t row_size(const Rows &rows) {

@@ -133,6 +133,12 @@ inline Four load_four(const T *from) {
     return __builtin_convertvector(values, Four);
 }
 
+// The last one to three values, made up with zeros.
+template <class T>
+inline Four load_rest(const T *from, std::size_t count) {
+    return Four{from[0], count > 1 ? from[1] : T(0), count > 2 ? from[2] : T(0), 0.0};
+}
+
 inline double total(const Four &sums) { return (sums[0] + sums[1]) + (sums[2] + sums[3]); }
 
 // Squares of the gaps between two points, every fourth added up.
@@ -144,9 +150,9 @@ inline Four squared_gaps(const T *x, const double *point, std::size_t d) {
         const Four gap = load_four(x + j) - load_four(point + j);
         sums = sums + gap * gap;
     }
-    for (int l = 0; j < d; ++j, ++l) {
-        const double gap = x[j] - point[j];
-        sums[l] = sums[l] + gap * gap;
+    if (j < d) {
+        const Four gap = load_rest(x + j, d - j) - load_rest(point + j, d - j);
+        sums = sums + gap * gap;
     }
     return sums;
 }
@@ -168,9 +174,9 @@ void squared_to_means(const double *sums, const double *masses, std::size_t k, s
             const Four gap = load_four(sum + j) / masses[c] - load_four(centroid + j);
             squares = squares + gap * gap;
         }
-        for (int l = 0; j < d; ++j, ++l) {
-            const double gap = sum[j] / masses[c] - centroid[j];
-            squares[l] = squares[l] + gap * gap;
+        if (j < d) {
+            const Four gap = load_rest(sum + j, d - j) / masses[c] - load_rest(centroid + j, d - j);
+            squares = squares + gap * gap;
         }
         squared[c] = total(squares);
     }
@@ -195,6 +201,12 @@ void squared_between(const void *const *points, bool is_float32, std::size_t cou
     run(points, count, d, centroid, squared);
 }
 
+void squared_pairs(const double *const *points, const double *const *others, std::size_t count,
+                   std::size_t d, double *squared) {
+    for (std::size_t i = 0; i < count; ++i)
+        squared[i] = total(squared_gaps(points[i], others[i], d));
+}
+
 // Up to W ways at once: their sums stay in registers.
 template <class T, int W>
 inline void project_one(const T *x, std::size_t d, const double *centroid,
@@ -207,10 +219,10 @@ inline void project_one(const T *x, std::size_t d, const double *centroid,
         sums[W] = sums[W] + gap * gap;
         for (int w = 0; w < W; ++w) sums[w] = sums[w] + gap * load_four(ways[w] + j);
     }
-    for (int l = 0; j < d; ++j, ++l) {
-        const double gap = x[j] - centroid[j];
-        sums[W][l] = sums[W][l] + gap * gap;
-        for (int w = 0; w < W; ++w) sums[w][l] = sums[w][l] + gap * ways[w][j];
+    if (j < d) {
+        const Four gap = load_rest(x + j, d - j) - load_rest(centroid + j, d - j);
+        sums[W] = sums[W] + gap * gap;
+        for (int w = 0; w < W; ++w) sums[w] = sums[w] + gap * load_rest(ways[w] + j, d - j);
     }
     *squared = total(sums[W]);
     for (int w = 0; w < W; ++w) along[w * stride] = total(sums[w]);
@@ -265,7 +277,7 @@ void find_direction(double *rows, const double *weights, std::size_t count, std:
             Four parts = {};
             std::size_t j = 0;
             for (; j + 4 <= d; j += 4) parts = parts + load_four(row + j) * load_four(way + j);
-            for (int l = 0; j < d; ++j, ++l) parts[l] = parts[l] + row[j] * way[j];
+            if (j < d) parts = parts + load_rest(row + j, d - j) * load_rest(way + j, d - j);
             const double along = weights[i] * total(parts);
             for (j = 0; j < d; ++j) room[j] = room[j] + along * row[j];
         }

@@ -5,6 +5,7 @@
 // immintrin.h are never compiled by themselves.
 #include "inner_bounds.hpp"
 #include "inner_distances.hpp"
+#include "inner_screen.hpp"
 #include "inner_sums.hpp"
 #include "instruction_set.hpp"
 
@@ -17,9 +18,12 @@ const InstructionSet KMEANDER_SET = {
     copy_within,
     widen,
     nearest,
+    narrow,
+    screen,
     add_seed,
     squared_to,
     squared_between,
+    squared_pairs,
     project,
     find_direction,
     squared_to_means,

@@ -1,7 +1,7 @@
 // The inner loops, as one table of functions per instruction set.
 //
 // `inner_loops.cpp` is compiled once for each entry; nothing else in the kernel
-// depends on the instruction set. All arithmetic is double precision: float32 rows
+// depends on the instruction set. What decides is double precision: float32 rows
 // are widened when they are read, so they give the bits their float64 copies give.
 #pragma once
 
@@ -32,6 +32,13 @@ struct Seeding {
     double *shares;                  // in the next draw
 };
 
+// Centroids in single precision, less a common shift.
+struct NarrowCentroids {
+    const float *rows;     // (k, d)
+    const float *lengths;  // (k,) of the rows, before they were rounded, rounded up
+    std::size_t k;
+};
+
 struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
@@ -52,6 +59,20 @@ struct InstructionSet {
                     const std::uint32_t *chosen, std::size_t n_chosen, std::int32_t *labels,
                     double *squared, double *second);
 
+    // At most kGroupRows points less `shift` in single precision, for `screen`, which alone knows how they
+    // lie in `narrowed` (kGroupRows * d).
+    void (*narrow)(const double *const *x, std::size_t count, std::size_t d, const double *shift,
+                   float *narrowed);
+
+    // What `nearest` finds, in single precision, for points that `narrow` has made: labels, and bounds
+    // of the distances to the nearest centroid and to all others of those blocks, true whatever was
+    // rounded. Points whose bounds are not apart are listed in `doubtful`: their labels are a guess.
+    // Returns how many those are.
+    std::size_t (*screen)(const float *narrowed, std::size_t count, std::size_t d,
+                          const NarrowCentroids &centroids, const std::uint32_t *chosen,
+                          std::size_t n_chosen, std::int32_t *labels, float *upper, float *lower,
+                          std::uint32_t *doubtful);
+
     // Measure blocks [begin, end) of rows, which lie as centroids do in `PackedCentroids`, against seed
     // number `number`. Returns the sum of their shares.
     double (*add_seed)(const double *blocks, std::size_t begin, std::size_t end, std::size_t d,
@@ -64,6 +85,10 @@ struct InstructionSet {
     // Squared distance to one centroid, for rows here and there, all float32 or all float64.
     void (*squared_between)(const void *const *points, bool is_float32, std::size_t count,
                             std::size_t d, const double *centroid, double *squared);
+
+    // Squared distance of each of `count` points to its own of `others`.
+    void (*squared_pairs)(const double *const *points, const double *const *others, std::size_t count,
+                          std::size_t d, double *squared);
 
     // For rows here and there, all float32 or all float64, less `centroid`: their squared lengths, and
     // their products with each of `n_ways` (d,), one line of `along` (n_ways, stride) each.

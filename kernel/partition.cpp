@@ -45,6 +45,7 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
     for (Bench &bench : benches_) {
         bench.chosen.resize(n_blocks_);
         bench.points.resize(kGroupRows * d_);
+        bench.narrowed.resize(kGroupRows * d_);
     }
     for (const Batch &batch : batches) n_points_ += static_cast<double>(batch.rows.count);
     std::vector<const double *> snapshots;
@@ -327,8 +328,7 @@ void Partition::measure_own(const std::uint32_t *found, std::size_t count, const
 void Partition::measure_all(const std::uint32_t *at, std::size_t count, Stretch &stretch,
                             Bench &bench) {
     std::fill(bench.beyond, bench.beyond + count, kInfinity);
-    stretch.n_distances += static_cast<std::int64_t>(count * k_);
-    measure(at, count, movement_.packed().all(), n_blocks_, stretch, bench);
+    measure(at, count, movement_.packed().all(), n_blocks_, k_, stretch, bench);
 }
 
 // Measure the suspects, all of the cluster `own`, against the blocks that one of them needs.
@@ -356,26 +356,25 @@ void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &benc
     }
     std::uint32_t at[kGroupRows];
     for (std::size_t s = 0; s < count; ++s) at[s] = suspects[s].at;
-    stretch.n_distances += static_cast<std::int64_t>(count * n_measured);
-    measure(at, count, bench.chosen.data(), n_chosen, stretch, bench);
+    measure(at, count, bench.chosen.data(), n_chosen, n_measured, stretch, bench);
 }
 
-// Find the nearest of the blocks `chosen` for some points; nothing in the others is nearer than
-// `bench.beyond`.
+// Find the nearest of the blocks `chosen`, of so many centroids, for some points; nothing in the others is
+// nearer than `bench.beyond`.
 void Partition::measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
-                        std::size_t n_chosen, Stretch &stretch, Bench &bench) {
+                        std::size_t n_chosen, std::size_t n_centroids, Stretch &stretch,
+                        Bench &bench) {
     const double *points[kGroupRows] = {};
     for (std::size_t p = 0; p < count; ++p) {
         const Member &member = members_[at[p]];
         points[p] = point_at(batches_[member.batch].rows, member.row, bench.points.data() + p * d_);
     }
     std::int32_t labels[kGroupRows];
-    double squared[kGroupRows], second[kGroupRows];
-    set_.nearest(points, count, d_, movement_.packed().blocks(), chosen, n_chosen, labels,
-                 squared, second);
     float upper[kGroupRows], lower[kGroupRows];
-    set_.bounds_above(squared, count, upper);
-    set_.bounds_below(second, count, lower);
+    const std::size_t n_again =
+        find_nearest(points, count, d_, movement_.packed(), chosen, n_chosen, bench.narrowed.data(),
+                     labels, upper, lower);
+    stretch.n_distances += static_cast<std::int64_t>((count + n_again) * n_centroids);
     for (std::size_t p = 0; p < count; ++p) {
         const std::int32_t own = Movement::label_of(keys_[at[p]]);
         set_bounds(at[p], labels[p], upper[p], std::min(lower[p], rounded_down(bench.beyond[p])));
@@ -403,20 +402,21 @@ void Partition::measure_new_batches() {
         for (std::size_t i = 0; i < count; i += kGroupRows)
             parts.push_back({b, i, std::min(i + kGroupRows, count)});
     }
+    std::vector<std::size_t> n_again(parts.size());
     team_.run(parts.size(), operations, [&](std::size_t index, std::size_t worker) {
         const Rows64 &part = parts[index];
         Batch &batch = batches_[part.batch];
         const PackedCentroids &packed = movement_.packed();
-        double squared[kGroupRows], second[kGroupRows];
         const double *points[kGroupRows];
+        Bench &bench = benches_[worker];
         for (std::size_t i = part.begin; i < part.end; ++i)
             points[i - part.begin] =
-                point_at(batch.rows, i, benches_[worker].points.data() + (i - part.begin) * d_);
-        set_.nearest(points, part.end - part.begin, d_, packed.blocks(), packed.all(), n_blocks_,
-                     batch.labels + part.begin, squared, second);
-        set_.bounds_above(squared, part.end - part.begin, batch.upper + part.begin);
-        set_.bounds_below(second, part.end - part.begin, batch.lower + part.begin);
+                point_at(batch.rows, i, bench.points.data() + (i - part.begin) * d_);
+        n_again[index] = find_nearest(points, part.end - part.begin, d_, packed, packed.all(), n_blocks_,
+                                      bench.narrowed.data(), batch.labels + part.begin,
+                                      batch.upper + part.begin, batch.lower + part.begin);
     });
+    for (const std::size_t count : n_again) n_distances_ += static_cast<std::int64_t>(count * k_);
     for (const std::size_t b : new_batches) base_[b] = movement_.now();
 }
 

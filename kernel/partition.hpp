@@ -77,6 +77,7 @@ private:
         Buffer<std::uint32_t> found, sorted, chosen;
         std::vector<std::uint32_t> counts;
         Buffer<double> points;  // float32 rows as doubles
+        Buffer<float> narrowed;
         std::uint32_t at[kTogether];
         float upper[kTogether], lower[kTogether], others[kTogether];
         std::size_t n_suspects = 0;
@@ -100,7 +101,7 @@ private:
     void measure_all(const std::uint32_t *at, std::size_t count, Stretch &stretch, Bench &bench);
     void measure_suspects(std::int32_t own, Stretch &stretch, Bench &bench);
     void measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
-                 std::size_t n_chosen, Stretch &stretch, Bench &bench);
+                 std::size_t n_chosen, std::size_t n_centroids, Stretch &stretch, Bench &bench);
     void measure_new_batches();
 
     // Points of the list that one task has to do with.

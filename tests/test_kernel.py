@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import kmeander
 from kmeander import _kernel, weighted_lloyd
 from kmeander.arrays import Points
-from kmeander.lloyd import nearest
+from kmeander.lloyd import measure, nearest
 from kmeander.seeding import draw_seeds
 from kmeander.window import Window
 from tests import naive
@@ -55,6 +55,52 @@ def test_nearest_equals_the_plain_loops(
     clear = clearly_nearest(given_points, centroids)
     assert labels[clear].tolist() == expected[clear].tolist()
     np.testing.assert_allclose(squared, distances, rtol=1e-12, atol=0)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_points=st.integers(1, 70),
+    n_clusters=st.integers(1, 40),
+    n_features=st.integers(1, 70),
+    scale=st.floats(-60, 100),
+    apart=st.floats(-12, 12),
+    far=st.none() | st.floats(-20, 100),
+)
+def test_single_precision_never_tells_more_than_is_true(
+    seed: int,
+    n_points: int,
+    n_clusters: int,
+    n_features: int,
+    scale: float,
+    apart: float,
+    far: float | None,
+) -> None:
+    """Points of any size, near or far from zero and each other, and one that stands for "none"."""
+    rng = np.random.default_rng(seed)
+    centroids = rng.normal(size=(n_clusters, n_features)) * 10.0**apart
+    points = centroids[rng.integers(n_clusters, size=n_points)]
+    points = (
+        points + rng.normal(size=points.shape) * rng.choice([0.0, 1e-9, 1.0], n_points)[:, None]
+    )
+    points, centroids = points * 10.0**scale, centroids * 10.0**scale
+    if far is not None:
+        centroids[0], points[0] = 10.0**far, 10.0**far
+    if rng.random() < 0.2:
+        centroids[-1] = centroids[0]
+    found = measure(points, None, centroids, 1)
+    bounds = found.partition.bounds
+    assert bounds is not None
+    gaps = points[:, None].astype(np.longdouble) - centroids
+    distances = np.sqrt((gaps * gaps).sum(axis=2))
+    rows = np.arange(n_points)
+    own = distances[rows, found.partition.labels]
+    nearest_two = np.sort(np.pad(distances, ((0, 0), (0, 1)), constant_values=np.inf), axis=1)
+    clear = nearest_two[:, 1] > nearest_two[:, 0] * (1 + CLEAR)
+    assert (found.partition.labels == distances.argmin(axis=1))[clear].all()
+    assert (own <= nearest_two[:, 0] * (1 + CLEAR)).all()
+    assert (bounds.upper >= own).all()
+    distances[rows, found.partition.labels] = np.inf
+    assert (bounds.lower <= distances.min(axis=1)).all()
 
 
 @given(
