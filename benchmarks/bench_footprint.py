@@ -55,10 +55,11 @@ def model_bytes(model: FSKM) -> int:
     seen: dict[int, int] = {}
     partition = model.window.partition
     assert partition is not None
-    for part in (*model.window.batches, partition, partition.bounds, partition.totals):
+    for part in (*model.window.batches, partition.bounds, partition.totals):
         for held in () if part is None else vars(part).values():
             if isinstance(held, np.ndarray):
                 seen[id(held)] = held.nbytes
+    seen[id(partition.labels)] = partition.labels.nbytes
     step = model.last_step
     for held in (model.centroids, step and step.masses, step and step.moved):
         if isinstance(held, np.ndarray):

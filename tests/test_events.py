@@ -22,7 +22,7 @@ from kmeander.lloyd import Limits, fit_window, nearest
 from kmeander.models import DEFAULTS
 from kmeander.noise import levels_for
 from kmeander.scenarios import ClusterConcept, evolve_clusters
-from kmeander.window import Remembered, Summary, Window
+from kmeander.window import Partition, Remembered, Summary, Totals, Window
 from tests import naive_changes
 
 Points = NDArray[np.float64]
@@ -47,8 +47,8 @@ def test_the_kernel_compares_as_the_plain_loops_do(
     moved = rng.random(n_clusters)
     found = np.empty((7, n_clusters))
     rows = _kernel.compare(
-        masses, sums, scatter, decay, None, None,
-        np.arange(index + 1 - n_batches, index + 1), since, moved, 2.0, 2.0, found,
+        Partition(np.zeros(0, np.int32), None, Totals(masses, sums, scatter)).division, decay, None,
+        None, np.arange(index + 1 - n_batches, index + 1), since, moved, 2.0, 2.0, found,
     )  # fmt: skip
     expected = naive_changes.evidence(masses, sums, scatter, decay, since, index)
     for k, evidence in enumerate(expected):
@@ -335,7 +335,7 @@ def test_shares_are_exact_and_sum_to_one(seed: int, weighted: bool) -> None:
     centroids = rng.normal(size=(3, 3))
     window = window_of(batches, centroids, 0.6, weights)
     labels = nearest(window.batches[-1].points, centroids, 1)[0]
-    why = explain(window, window.batches[-1], labels, centroids, np.array([4, 7, 9]))
+    why = explain(window, window.batches[-1], Partition(labels), centroids, np.array([4, 7, 9]))
     assert why is not None
     plain = np.ones(12) if weights is None else weights
     now = np.array(naive_changes.error_parts(batches[-1], plain, centroids))
@@ -361,7 +361,7 @@ def test_means_are_explained_with_what_they_hide() -> None:
     window = fit_window(window, centroids, Limits(), only_assign=True).window
     newest = replace(hidden, points=points + 5.0)
     labels = nearest(newest.points, centroids, 1)[0]
-    why = explain(window, newest, labels, centroids, np.arange(3))
+    why = explain(window, newest, Partition(labels), centroids, np.arange(3))
     assert why is not None
     ones = np.ones(40)
     error = [
@@ -389,7 +389,7 @@ def test_the_reason_is_named(change: str, words: str) -> None:
     centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
     window = window_of([old, old, new], centroids, 0.5)
     labels = np.array([0, 0, 1, 1], dtype=np.int32)
-    why = explain(window, window.batches[-1], labels, centroids, np.array([0, 1]))
+    why = explain(window, window.batches[-1], Partition(labels), centroids, np.array([0, 1]))
     assert why is not None
     assert why.words(["rpm", "temp"])[0] == words
 
@@ -401,7 +401,7 @@ def test_more_points_of_a_wide_cluster_are_a_reason() -> None:
     centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
     window = window_of([old, old, new], centroids, 0.5)
     labels = np.array([0, 1, 1, 1, 1], dtype=np.int32)
-    why = explain(window, window.batches[-1], labels, centroids, np.array([0, 1]))
+    why = explain(window, window.batches[-1], Partition(labels), centroids, np.array([0, 1]))
     assert why is not None
     assert why.difference == pytest.approx(0.3)
     assert [(part.cluster, part.cause, part.feature) for part in why.parts] == [(1, "share", 1)]
@@ -417,7 +417,7 @@ def test_a_drift_is_told_once_with_its_reason() -> None:
     fit = fit_window(window, centroids, Limits())
     lineage = Lineage.begun(centroids, 0)
     moved = np.abs(fit.centroids - centroids).ravel()
-    newest = np.array([0, 0, 1, 1], dtype=np.int32)
+    newest = Partition(np.array([0, 0, 1, 1], dtype=np.int32))
 
     def told(z: float, epsilon: float, last: Step | None) -> list[Event]:
         found = follow(

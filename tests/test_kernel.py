@@ -87,7 +87,7 @@ def test_single_precision_never_tells_more_than_is_true(
         centroids[0], points[0] = 10.0**far, 10.0**far
     if rng.random() < 0.2:
         centroids[-1] = centroids[0]
-    found = measure(points, None, centroids, 1)
+    found = measure(kmeander.Batch(0, points).rows, centroids, 1)
     bounds = found.partition.bounds
     assert bounds is not None
     gaps = points[:, None].astype(np.longdouble) - centroids
@@ -293,18 +293,33 @@ def test_an_unknown_instruction_set_is_refused() -> None:
 
 def test_the_stub_names_what_the_module_has() -> None:
     stub = ast.parse((Path(kmeander.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
-    promised = {
-        node.name: [argument.arg for argument in node.args.args]
-        for node in stub.body
-        if isinstance(node, ast.FunctionDef)
-    }
-    compiled = {}
-    for name in dir(_kernel):
-        function = getattr(_kernel, name)
-        if callable(function) and not name.startswith("_"):
-            signature = function.__doc__.splitlines()[0]
-            compiled[name] = re.findall(r"(\w+): ", signature)
-    assert compiled == promised
+    assert _offered(_kernel) == _promised(stub.body)
+
+
+def _promised(body: list[ast.stmt]) -> dict[str, Any]:
+    """Functions with their parameters, properties, and classes with theirs."""
+    promised: dict[str, Any] = {}
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            promised[node.name] = _promised(node.body)
+        elif isinstance(node, ast.FunctionDef):
+            names = [argument.arg for argument in node.args.args if argument.arg != "self"]
+            promised[node.name] = None if node.decorator_list else names
+    return promised
+
+
+def _offered(holder: Any) -> dict[str, Any]:
+    offered: dict[str, Any] = {}
+    for name in dir(holder):
+        member = getattr(holder, name)
+        if isinstance(member, type) and not name.startswith("_"):
+            offered[name] = _offered(member)
+        elif isinstance(member, property):
+            offered[name] = None
+        elif not name.startswith("_") or (name == "__init__" and isinstance(holder, type)):
+            signature = member.__doc__.splitlines()[0]
+            offered[name] = re.findall(r"(\w+): ", signature)
+    return offered
 
 
 def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
@@ -317,38 +332,89 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
     for copy in (np.zeros((3, 2)), np.zeros((4, 2), np.float32)):
         with pytest.raises(ValueError, match="kernel: a copy does not fit the points"):
             _kernel.first_beyond(points, 1.0, copy)
-    seed: Any = _kernel.seed
-    found: Any = (
-        np.zeros(2, np.int64),
-        np.zeros(4, np.int32),
-        np.zeros(4, np.float32),
-        np.zeros(4, np.float32),
-    )
     with pytest.raises(ValueError, match="kernel: weights and points differ in length"):
-        seed(points, short, np.zeros(2), *found, 1)
-    with pytest.raises(ValueError, match="kernel: outputs are too short"):
-        seed(np.zeros((5, 2)), None, np.zeros(2), *found, 1)
-    labels, bounds = np.zeros(4, np.int32), np.zeros(4, np.float32)
-    batch: Any = ([points], [None], np.ones(1), labels, bounds, bounds.copy())
-    totals: Any = (np.zeros((1, 2)), np.zeros((1, 2, 2)), np.zeros((1, 2)))
-    centroids = np.zeros((2, 2))
-    rest: Any = (np.zeros(2), 9, 0.0, 1)
-    lloyd: Any = _kernel.lloyd
-    lloyd(*batch, None, 0, None, *totals, 0, centroids, *rest)
-    with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
-        lloyd(*batch, np.zeros((3, 2)), 1, None, *totals, 0, centroids, *rest)
+        _kernel.Rows(points, short, 1.0)
+    with pytest.raises(ValueError, match="kernel: no points"):
+        _kernel.Rows(points[:0], None, 0.0)
+    rows = _kernel.Rows(points, None, 4.0)
+    with pytest.raises(ValueError, match="kernel: no uniforms"):
+        _kernel.seed(rows, np.zeros(3), np.zeros(2, np.int64), 1)
+    with pytest.raises(ValueError, match="kernel: points and centroids differ in columns"):
+        _kernel.measure(rows, np.zeros((1, 3)), 1)
     with pytest.raises(ValueError, match="kernel: one entry per batch is needed"):
-        lloyd([points], [], *batch[2:], None, 0, None, *totals, 0, centroids, *rest)
-    with pytest.raises(ValueError, match="kernel: more sums than bounds"):
-        lloyd(*batch, None, 1, None, *totals, 1, centroids, *rest)
-    with pytest.raises(ValueError, match="kernel: labels or bounds and points differ in length"):
-        lloyd(
-            *batch[:4], np.zeros(5, np.float32), bounds, None, 0, None, *totals, 0, centroids, *rest
-        )
-    labels[2] = 5
-    for known in ((centroids, 1, None), (None, 0, centroids)):
+        _kernel.weigh((rows, rows), (0.0,), 0.5, np.zeros(2))
+
+
+def test_the_kernel_refuses_divisions_that_do_not_fit() -> None:
+    labels, bounds, centroids = np.zeros(4, np.int32), np.zeros(4, np.float32), np.zeros((2, 2))
+    with pytest.raises(ValueError, match="kernel: bounds or totals are incomplete"):
+        _kernel.Division(labels, bounds)
+    with pytest.raises(ValueError, match="kernel: labels and bounds differ in length"):
+        _kernel.Division(labels, bounds, bounds[:3], centroids)
+    for stranger in (-1, 2):
         with pytest.raises(ValueError, match="kernel: bounds without labels"):
-            lloyd(*batch, *known, *totals, 0, centroids.copy(), *rest)
+            _kernel.Division(np.full(4, stranger, np.int32), bounds, bounds, centroids)
+    masses, sums = np.zeros((1, 2)), np.zeros((1, 2, 2))
+    with pytest.raises(ValueError, match="kernel: masses, sums and scatter do not fit each other"):
+        _kernel.Division(labels, None, None, None, masses, sums, np.zeros((1, 3)))
+    division = _kernel.Division(labels, bounds, bounds, centroids, masses, sums, masses)
+    with pytest.raises(ValueError, match="kernel: not an order"):
+        division.renumbered(np.array([0, 0]), 2)
+    with pytest.raises(ValueError, match="kernel: bounds of another number of clusters"):
+        division.renumbered(np.arange(3), 2)
+    rows = _kernel.Rows(np.zeros((4, 2)), None, 4.0)
+    window, decay, found = (rows, rows), np.ones(2), np.zeros(2)
+
+    def lloyd(*known: Any, start: Any = centroids, window: Any = window) -> None:
+        run: Any = _kernel.lloyd
+        masses = np.zeros(len(start))
+        run(window, decay[: len(window)], *known, start.copy(), masses, 9, 0.0, 1)
+
+    lloyd(division, 0, 0, division)
+    with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
+        lloyd(None, 0, 0, division, start=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
+        lloyd(division, 0, 0, None, start=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
+        lloyd(division, 0, 1, None)
+    with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
+        lloyd(None, 0, 0, division, window=(rows, _kernel.Rows(np.zeros((5, 2)), None, 5.0)))
+    with pytest.raises(ValueError, match="kernel: more points gone than there were"):
+        lloyd(division, 0, 5, None)
+    with pytest.raises(ValueError, match="kernel: more batches gone than there were"):
+        lloyd(division, 2, 0, None)
+    with pytest.raises(ValueError, match="kernel: no batches"):
+        lloyd(None, 0, 0, None, window=())
+    with pytest.raises(ValueError, match="kernel: bounds of other points or centroids"):
+        _kernel.swap(window, decay, division, centroids.copy(), found, 1)
+    room = np.zeros(1, np.int32), np.zeros(1), np.zeros(1)
+    bare, numbers = _kernel.Division(np.full(8, 1, np.int32)), np.arange(2)
+    with pytest.raises(ValueError, match="kernel: labels of no cluster"):
+        _kernel.valleys(window, 0, decay, bare, centroids[:1], np.ones(1), 9, 0.5, *room)
+    with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
+        _kernel.valleys(window, 0, decay, division, centroids[:1], np.ones(1), 9, 0.5, *room)
+    with pytest.raises(ValueError, match="kernel: a division without totals"):
+        _kernel.compare(
+            bare, decay, None, None, numbers, numbers, found, 2.0, 2.0, np.zeros((7, 2))
+        )
+
+
+def test_a_division_is_what_it_was_made_of(rng: np.random.Generator) -> None:
+    labels = rng.integers(3, size=7).astype(np.int32)
+    bounds, snapshot = rng.random((2, 7)).astype(np.float32), rng.normal(size=(3, 2))
+    totals = rng.random((2, 3)), rng.random((2, 3, 2)), rng.random((2, 3))
+    division: Any = _kernel.Division(labels, bounds[0], bounds[1], snapshot, *totals)
+    shown = division.labels, *division.bounds, division.snapshot.reshape(3, 2), *division.totals
+    for array, given_array in zip(shown, (labels, *bounds, snapshot, *totals), strict=True):
+        assert array.tobytes() == given_array.tobytes()
+        assert not array.flags.writeable
+    order = np.array([2, 0, 1])
+    renumbered = division.renumbered(order, 2)
+    assert order[renumbered.labels].tolist() == labels.tolist()
+    assert renumbered.snapshot.reshape(3, 2).tolist() == snapshot[order].tolist()
+    kept = division.labels
+    del division, shown, array
+    assert kept.tolist() == labels.tolist()  # though nobody else holds the division
 
 
 def test_arrays_that_are_not_aligned_are_copied_or_refused() -> None:

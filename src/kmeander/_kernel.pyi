@@ -14,65 +14,103 @@ def nearest(
     squared: NDArray[np.float64],  # out  (n,)  squared distances to the nearest centroid
     n_threads: int,
 ) -> None: ...
+
+class Rows:
+    """A batch as the kernel holds it; it keeps the arrays alive."""
+
+    def __init__(
+        self,
+        points: Points,  # in   (n, d)
+        weights: Weights | None,  # in   (n,)
+        mass: float,  # weight of all points
+    ) -> None: ...
+
+class Division:
+    """Which cluster each point of consecutive batches is in, and what is known. Never changed."""
+
+    def __init__(
+        self,
+        labels: Labels,  # in   (n,)
+        upper: NDArray[np.float32] | None = None,  # in   (n,) bound of the own distance
+        lower: NDArray[np.float32] | None = None,  # in   (n,) bound of all other distances
+        snapshot: Centroids | None = None,  # in   (k, d) where those bounds hold
+        masses: NDArray[np.float64] | None = None,  # in   (batches, k) without decay
+        sums: NDArray[np.float64] | None = None,  # in   (batches, k, d) without decay
+        scatter: NDArray[np.float64] | None = None,  # in   (batches, k) about the own means
+    ) -> None: ...
+    @property
+    def labels(self) -> Labels: ...
+    @property
+    def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None: ...  # upper, lower
+    @property
+    def snapshot(self) -> NDArray[np.float64]: ...  # (k * d,) empty without bounds
+    @property
+    def totals(
+        self,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None: ...
+    # masses, sums, scatter
+    def without_totals(self) -> Division: ...
+    def renumbered(
+        self,
+        order: NDArray[np.int64],  # in   (k,) the cluster that becomes number c
+        d: int,
+    ) -> Division: ...  # without totals
+
+def weigh(
+    window: Sequence[Rows],  # in   the oldest first
+    ages: Sequence[float],  # in   of each
+    rho: float,
+    decay: Weights,  # out  (batches,)
+) -> tuple[int, float, float, bool]: ...  # points, mass, effective points, any weights
 def measure(
-    points: Points,  # in   (n, d)
-    weights: Weights | None,  # in   (n,)
+    batch: Rows,
     centroids: Centroids,  # in   (k, d)
-    labels: Labels,  # out  (n,)
-    upper: NDArray[np.float32],  # out  (n,)  bound of the distance to the nearest centroid
-    lower: NDArray[np.float32],  # out  (n,)  bound of the distances to the others
     n_threads: int,
-) -> tuple[float, float]: ...  # mean squared distance, its standard error as a share of it
+) -> tuple[float, float, Division]: ...  # mean squared distance, its relative standard error
 def seed(
-    points: Points,  # in   (n, d)
-    weights: Weights | None,  # in   (n,)
+    batch: Rows,
     uniforms: NDArray[np.float64],  # in   (k,)  numbers in [0, 1): one draw each
     chosen: NDArray[np.int64],  # out  (k,)  rows drawn, of which the first n_seeds count
-    labels: Labels,  # out  (n,)  nearest of the rows drawn
-    upper: NDArray[np.float32],  # out  (n,)  bound of the distance to it
-    lower: NDArray[np.float32],  # out  (n,)  bound of the distances to the others
     n_threads: int,
-) -> tuple[int, int]: ...  # n_seeds, distances computed
+) -> tuple[int, int, Division]: ...  # n_seeds, distances computed, nearest of the rows drawn
 def lloyd(
-    points: Sequence[Points],  # in      (n, d) per batch, the oldest first
-    weights: Sequence[Weights | None],  # in      (n,) per batch
+    window: Sequence[Rows],  # in      the oldest first
     decay: Weights,  # in      (batches,)
-    labels: Labels,  # in/out  (all points,) where bounds are known
-    upper: NDArray[np.float32],  # in/out  (all points,) bound of the own distance
-    lower: NDArray[np.float32],  # in/out  (all points,) bound of all other distances
-    snapshot: Centroids | None,  # in      (k, d) where the bounds of the first batches hold
-    n_bounded: int,  # how many batches those are
-    newest_snapshot: Centroids | None,  # in      (k, d) where the bounds of the newest hold
-    masses: NDArray[np.float64],  # in/out  (batches, k) without decay
-    sums: NDArray[np.float64],  # in/out  (batches, k, d) without decay
-    scatter: NDArray[np.float64],  # in/out  (batches, k) about the batch's own means
-    n_summed: int,  # in so many batches the totals are already those of labels
+    known: Division | None,  # in      of all batches, or of all but the newest,
+    batches_gone: int,  # after so many that it begins with
+    points_gone: int,  # and their points
+    newest: Division | None,  # in      of the newest
     centroids: Centroids,  # in/out  (k, d)
     cluster_masses: Masses,  # out     (k,) decayed
     max_iter: int,
     shift: float,
     n_threads: int,
-) -> tuple[int, int, bool, float, float, float, float, float, list[int]]: ...
+) -> tuple[Division, int, int, bool, float, float, float, float, list[int]]: ...
 
-# passes, distances computed, converged; sums of squared distances at the start, decayed over the
-# window and of the newest batch alone, and the same at the end; that of the window once more, each
+# passes, distances computed, converged; sums of squared distances, decayed over the window at the
+# start and at the end, and of the newest batch alone at the end; that of the window once more, each
 # batch under centroids made without it; clusters seeded anew
+def joined(
+    window: Sequence[Rows],
+    known: Division | None,  # in      see lloyd
+    batches_gone: int,
+    points_gone: int,
+    newest: Division | None,
+    centroids: Centroids,  # in      (k, d)
+) -> Division | None: ...  # of all points, if all are known at `centroids`
 def swap(
-    points: Sequence[Points],  # in      (n, d) per batch, the oldest first
-    weights: Sequence[Weights | None],  # in      (n,) per batch
+    window: Sequence[Rows],  # in      the oldest first
     decay: Weights,  # in      (batches,)
-    labels: Labels,  # in/out  (all points,) nearest of the centroids
-    upper: NDArray[np.float32],  # in/out  (all points,) bound of the own distance
-    lower: NDArray[np.float32],  # in/out  (all points,) bound of all other distances
+    division: Division,  # in      of all points, at the centroids
     centroids: Centroids,  # in/out  (k, d)
     uniforms: NDArray[np.float64],  # in      (candidates,) numbers in [0, 1): one draw each
     n_threads: int,
-) -> tuple[int, int, list[int]]: ...  # swaps, distances computed, clusters swapped
+) -> tuple[Division, int, int, list[int]]: ...  # swaps, distances computed, clusters swapped
 def valleys(
-    points: Sequence[Points],  # in   (n, d) per batch, the oldest first
-    weights: Sequence[Weights | None],  # in   (n,) per batch
+    window: Sequence[Rows],  # in   the oldest first
+    first: int,  # batches before it are not looked at
     decay: Weights,  # in   (batches,)
-    labels: Labels,  # in   (all points,)
+    division: Division,  # in   of all points
     centroids: Centroids,  # in   (k, d)
     masses: Masses,  # in   (k,)  of the clusters whose means the centroids are
     rows_per_cluster: int,  # newest rows of each cluster that are looked at
@@ -96,9 +134,7 @@ def summarise(
     masses: Masses,  # out  (m,)
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
 def compare(
-    masses: NDArray[np.float64],  # in   (batches, k) without decay
-    sums: NDArray[np.float64],  # in   (batches, k, d)
-    scatter: NDArray[np.float64],  # in   (batches, k) about the batch's own means
+    division: Division,  # in   with totals
     decay: Weights,  # in   (batches,)
     points_per_mass: Weights | None,  # in   (batches,)
     is_whole: NDArray[np.bool_] | None,  # in   (batches,) whether scatter tells how points vary
@@ -110,10 +146,9 @@ def compare(
     evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
 def moments(
-    points: list[Points],  # in   (n_b, d) each
-    weights: list[Weights | None],  # in   (n_b,) each
-    decay: Weights,  # in   (n_batches,)
-    labels: Labels,  # in   (n,) of all points, one batch after another
+    window: Sequence[Rows],  # in   the oldest first
+    decay: Weights,  # in   (batches,)
+    division: Division,  # in   whose last points are those of the window
     centroids: Centroids,  # in   (k, d)
     masses: Masses,  # out  (k,) decayed
     sums: NDArray[np.float64],  # out  (k, d) of the gaps to the centroids

@@ -100,7 +100,7 @@ def ages_to_keep(share: float, rho: float) -> float:
 def arrive(memory: Memory, batch: Batch, limits: Limits) -> Arrival:
     """Measure a batch against the centroids in `memory`, before it is learnt."""
     assert memory.centroids is not None
-    found = measure(batch.points, batch.weights, memory.centroids, limits.n_threads)
+    found = measure(batch.rows, memory.centroids, limits.n_threads)
     # What means hide is part of the error, but says nothing of how it scatters.
     error = found.error + (batch.within or 0.0) / batch.mass
     expected, n_known = memory.expected_error, memory.window.n_effective

@@ -70,7 +70,7 @@ def misfits_at(index: int, window: Window, centroids: Centroids, masses: Masses)
     That is each time the rows to be looked at are new, so that each is looked at once, whether
     batches are large or small.
     """
-    n_recent = len(window.batches) - _recent(window, len(centroids))[0]
+    n_recent = len(window.batches) - _recent(window, len(centroids))
     return misfits(window, centroids, masses) if index % n_recent == 0 else Misfits()
 
 
@@ -104,13 +104,12 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
     n_clusters = len(centroids)
     neighbours: Labels = np.empty(n_clusters, dtype=np.int32)
     as_one, as_two = np.empty((2, n_clusters))
-    first, n_points = _recent(window, n_clusters)
-    batches = window.batches[first:]
+    first = _recent(window, n_clusters)
     _kernel.valleys(
-        [batch.points for batch in batches],
-        [batch.weights for batch in batches],
-        window.decay[first:],
-        window.partition.labels[-n_points:],
+        window.rows,
+        first,
+        window.decay,
+        window.partition.division,
         centroids,
         masses,
         ROWS_PER_CLUSTER,
@@ -122,15 +121,15 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
     return Valleys(neighbours, as_one, as_two)
 
 
-def _recent(window: Window, n_clusters: int) -> tuple[int, int]:
-    """Return the first batch to look at, and the points from there on."""
+def _recent(window: Window, n_clusters: int) -> int:
+    """Return the first batch to look at."""
     batches, decay = window.batches, window.decay
-    first, n_points = len(batches) - 1, len(batches[-1].points)
+    first, n_points = len(batches) - 1, batches[-1].n_points
     enough, least = LABELS_PER_ROW * ROWS_PER_CLUSTER * n_clusters, LEAST_DECAY * decay[-1]
     while first > 0 and n_points < enough and decay[first - 1] >= least:
         first -= 1
-        n_points += len(batches[first].points)
-    return first, n_points
+        n_points += batches[first].n_points
+    return first
 
 
 @lru_cache

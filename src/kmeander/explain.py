@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.arrays import Centroids, Labels, Weights
+from kmeander.arrays import Centroids, Weights
 from kmeander.events import Explanation, Part
 from kmeander.records import Ids
-from kmeander.window import Remembered, Window
+from kmeander.window import Partition, Remembered, Window
 
 Table = NDArray[np.float64]
 
@@ -21,7 +20,7 @@ N_PARTS = 3
 
 
 def explain(
-    window: Window, batch: Remembered, labels: Labels, before: Centroids, ids: Ids
+    window: Window, batch: Remembered, arrived: Partition, before: Centroids, ids: Ids
 ) -> Explanation | None:
     """Divide the error of a batch, less that of the ones before, among clusters and columns.
 
@@ -35,7 +34,7 @@ def explain(
         The batches before, partitioned by `before`.
     batch : Remembered
         The newest.
-    labels : ndarray of int
+    arrived : Partition
         Which of `before` is nearest to each of its points.
     before : ndarray of shape (n_clusters, n_features)
     ids : ndarray of shape (n_clusters,)
@@ -52,10 +51,10 @@ def explain(
         return None
     n_known = len(window.labels)
     older = _Moments(
-        window.batches[:n_known], window.decay[:n_known], window.partition.labels, before
+        window.rows[:n_known], window.decay[:n_known], window.partition.division, before
     )
     older.add_hidden(window.within)
-    newest = _Moments([batch], np.ones(1), labels, before)
+    newest = _Moments((batch.rows,), np.ones(1), arrived.division, before)
     newest.add_hidden(batch.within)
     table = newest.parts() - older.parts()
     difference = float(table.sum())
@@ -110,15 +109,18 @@ class _Moments:
     """Decayed mass, and sums and squares of the gaps to the centroids, by cluster and column."""
 
     def __init__(
-        self, batches: Sequence[Remembered], decay: Weights, labels: Labels, centroids: Centroids
+        self,
+        rows: tuple[_kernel.Rows, ...],
+        decay: Weights,
+        division: _kernel.Division,
+        centroids: Centroids,
     ) -> None:
         self.mass = np.empty(len(centroids))
         self.sums, self.squares = np.empty((2, *centroids.shape))
         _kernel.moments(
-            [batch.points for batch in batches],
-            [batch.weights for batch in batches],
+            rows,
             decay,
-            labels,
+            division,
             centroids,
             self.mass,
             self.sums,

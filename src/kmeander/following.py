@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Centroids, Labels, frozen
+from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event, Explanation
 from kmeander.explain import explain
 from kmeander.identity import settle_ids
@@ -15,7 +15,7 @@ from kmeander.lineage import Lineage
 from kmeander.lloyd import Limits, WindowFit, fit_window
 from kmeander.noise import FALSE_ALARMS, Change, Changes, Levels, changes_beyond_noise, levels_for
 from kmeander.records import Ids, Step
-from kmeander.window import Totals, Window
+from kmeander.window import Partition, Totals, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ def follow(
     fit: WindowFit,
     before: Centroids,
     moved: NDArray[np.float64],
-    newest: Labels,
+    newest: Partition,
     index: int,
     *,
     remembered: Window | None = None,
@@ -57,7 +57,7 @@ def follow(
         Centroids before the batch.
     moved : ndarray of shape (n_clusters,)
         How far each row of the centroids is from where it was.
-    newest : ndarray of int
+    newest : Partition
         Which of `before` is nearest to each point of the newest batch.
     index : int
     remembered : Window, optional
@@ -81,7 +81,7 @@ def follow(
         window_then = remembered.joined_by(window.batches[-1].points, window.batches[-1].weights)
         compared = fit_window(window_then, before, Limits(n_threads=n_threads), only_assign=True)
     changes = changes_beyond_noise(
-        compared.totals, compared.window, lineage.since, index, moved, levels
+        compared.found, compared.window, lineage.since, index, moved, levels
     )
     # Only a centroid that has left its own cluster can have become another one's.
     elsewhere = {*changes.elsewhere, *fit.reseeded, *swapped}
@@ -91,7 +91,7 @@ def follow(
     settled, new = lineage, set[int]()
     if elsewhere:
         suspects = np.array(sorted(elsewhere))
-        found = settle_ids(lineage, window, fit, before, newest, suspects, index, remembered)
+        found = settle_ids(lineage, window, fit, before, newest.labels, suspects, index, remembered)
         settled = found.lineage
         events += found.events
         new = set(settled.ids.tolist()) - set(lineage.ids.tolist())

@@ -24,7 +24,7 @@ from kmeander.arrays import (
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, LloydResult
 from kmeander.seeding import kmeans
-from kmeander.window import Bounds, Partition
+from kmeander.window import Partition
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -193,12 +193,10 @@ def _renumbered(found: LloydResult, matching: Matching) -> Partition | None:
 
     None where one of those has no partner: its distances are not known.
     """
-    if found.bounds is None or len(found.centroids) < len(matching):
+    if found.partition is None or len(found.centroids) < len(matching):
         return None
-    ids = np.empty(len(matching), dtype=np.int32)
-    ids[matching] = np.arange(len(matching), dtype=np.int32)
-    bounds = Bounds(found.bounds.upper, found.bounds.lower, found.bounds.snapshot[matching])
-    return Partition(ids[found.labels], bounds)
+    n_features = found.centroids.shape[1]
+    return Partition.of(found.partition.division.renumbered(matching, n_features), n_features)
 
 
 def _merge(previous: Clusters, current: Clusters, rng: np.random.Generator) -> LloydResult:

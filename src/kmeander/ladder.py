@@ -45,10 +45,7 @@ class Ladder:
         """
         hidden = (batch.within or 0.0) / batch.mass  # where the batch came as means of its rows
         errors = [
-            hidden
-            + measure(
-                batch.points, batch.weights, means(window, rho, centroids), limits.n_threads
-            ).error
+            hidden + measure(batch.rows, means(window, rho, centroids), limits.n_threads).error
             for rho in RHOS
         ]
         mean = sum(errors) / len(errors)

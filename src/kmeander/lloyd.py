@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,10 +25,7 @@ from kmeander.arrays import (
     checked_weights,
     frozen,
 )
-from kmeander.window import Bounds, Partition, Totals, Window
-
-if TYPE_CHECKING:
-    pass
+from kmeander.window import Partition, Remembered, Totals, Window
 
 
 @dataclass(frozen=True)
@@ -76,8 +72,8 @@ class LloydResult:
         Whether the last pass left all labels, or `tol` was met, before `max_iter`.
     n_distances, n_distances_plain : int
         Distances really computed, and those a plain Lloyd with the same passes computes.
-    bounds : Bounds or None
-        What is known of the distances of the points, for whoever goes on from here.
+    partition : Partition or None
+        All that is known of the points, for whoever goes on from here.
     """
 
     centroids: Centroids
@@ -88,7 +84,7 @@ class LloydResult:
     converged: bool
     n_distances: int
     n_distances_plain: int
-    bounds: Bounds | None = None
+    partition: Partition | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +104,13 @@ class WindowFit:
     converged: bool
     n_distances: int
     n_distances_plain: int
-    totals: Totals  # of the partition, kept there or not
+    found: Partition  # that of the window, with totals, which may not be kept there
+
+    @property
+    def totals(self) -> Totals:
+        """What each batch adds to each cluster."""
+        assert self.found.totals is not None
+        return self.found.totals
 
 
 def fit_window(
@@ -124,96 +126,47 @@ def fit_window(
     With `only_assign` no centroid moves: one pass finds the partition, with all its totals. With
     `keep_totals` these are kept however small the batches are.
     """
-    n_clusters = len(centroids)
+    n_clusters, n_features = centroids.shape
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = np.array(centroids, dtype=np.float64, order="C")
-    room = _Room(window, centroids)
     masses = np.empty(n_clusters)
-    n_iter, n_distances, converged, *errors, left_out, reseeded = _kernel.lloyd(
-        [batch.points for batch in window.batches],
-        [batch.weights for batch in window.batches],
-        window.decay,
-        room.labels,
-        room.upper,
-        room.lower,
-        room.snapshot,
-        room.n_bounded,
-        room.newest_snapshot,
-        room.masses,
-        room.sums,
-        room.scatter,
-        room.n_summed,
-        centroids,
-        masses,
-        0 if only_assign else limits.max_iter,
-        limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
-        thread_count(limits.n_threads),
+    known, newest = window.partition, window.newest
+    division, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (
+        _kernel.lloyd(
+            window.rows,
+            window.decay,
+            None if known is None else known.division,
+            0 if known is None else known.batches_gone,
+            0 if known is None else known.points_gone,
+            None if newest is None else newest.division,
+            centroids,
+            masses,
+            0 if only_assign else limits.max_iter,
+            limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
+            thread_count(limits.n_threads),
+        )
     )
-    mass, within, newest = window.mass, window.within, window.batches[-1]
-    partition = room.partition(frozen(centroids), keep_totals=only_assign or keep_totals)
+    n_points, mass, within, batch = window.n_points, window.mass, window.within, window.batches[-1]
+    found = Partition.of(division, n_features)
+    kept = found
+    if 4 * n_clusters * len(window) > n_points and not (only_assign or keep_totals):
+        # Batches so small that the totals outweigh the points: made anew when needed.
+        kept = Partition.of(division.without_totals(), n_features)
     return WindowFit(
-        window=window.divided(partition),
-        centroids=centroids,
+        window=window.divided(kept),
+        centroids=frozen(centroids),
         masses=frozen(masses),
-        initial_error=(errors[0] + within) / mass,
-        error=(errors[2] + within) / mass,
-        newest_error=(errors[3] + newest.within) / newest.mass,
+        initial_error=(initial + within) / mass,
+        error=(error + within) / mass,
+        newest_error=(newest_error + batch.within) / batch.mass,
         expected_error=(left_out + within) / mass,
         reseeded=tuple(reseeded),
         n_iter=n_iter,
         converged=converged,
         n_distances=n_distances,
-        n_distances_plain=n_iter * len(room.labels) * n_clusters,
-        totals=partition.totals or Totals(room.masses, room.sums, room.scatter),
+        n_distances_plain=n_iter * n_points * n_clusters,
+        found=found,
     )
-
-
-class _Room:
-    """Arrays for the partition that the kernel is to find, begun with what is known of it."""
-
-    def __init__(self, window: Window, centroids: Centroids) -> None:
-        n_batches, n_points = len(window), window.n_points
-        n_clusters, n_features = centroids.shape
-        self.labels: Labels = np.empty(n_points, dtype=np.int32)
-        self.upper, self.lower = np.empty((2, n_points), dtype=np.float32)
-        self.masses, self.scatter = np.empty((2, n_batches, n_clusters))
-        self.sums = np.empty((n_batches, n_clusters, n_features))
-        self.snapshot: Centroids | None = None
-        self.newest_snapshot: Centroids | None = None
-        self.n_bounded = self.n_summed = 0
-        known = window.partition
-        if known is not None and known.bounds is not None:
-            self._copy(known.labels, known.bounds, 0)
-            self.snapshot = known.bounds.snapshot
-            # All batches, or all but the one that has just come.
-            self.n_bounded = n_batches - (len(known.labels) < n_points)
-            if known.totals is not None:
-                self.n_summed = len(known.totals.masses)
-                self.masses[: self.n_summed] = known.totals.masses
-                self.sums[: self.n_summed] = known.totals.sums
-                self.scatter[: self.n_summed] = known.totals.scatter
-        newest = window.newest
-        if newest is not None and newest.bounds is not None:
-            self._copy(newest.labels, newest.bounds, n_points - len(newest.labels))
-            self.newest_snapshot = newest.bounds.snapshot
-
-    def _copy(self, labels: Labels, bounds: Bounds, begin: int) -> None:
-        end = begin + len(labels)
-        self.labels[begin:end] = labels
-        self.upper[begin:end] = bounds.upper
-        self.lower[begin:end] = bounds.lower
-
-    def partition(self, centroids: Centroids, *, keep_totals: bool) -> Partition:
-        """Return what the kernel has found, at `centroids`.
-
-        Where batches are so small that the totals would outweigh the points they are left out, and
-        made anew when needed, unless they are to be kept.
-        """
-        for array in (self.labels, self.upper, self.lower, self.masses, self.sums, self.scatter):
-            array.setflags(write=False)
-        keep = keep_totals or 4 * self.masses.size <= len(self.labels)
-        totals = Totals(self.masses, self.sums, self.scatter) if keep else None
-        return Partition(self.labels, Bounds(self.upper, self.lower, centroids), totals)
 
 
 def fit_points(
@@ -224,7 +177,14 @@ def fit_points(
     known: Partition | None = None,
 ) -> LloydResult:
     """Run weighted Lloyd from `centroids` on one set of points, all checked before."""
-    fit = fit_window(Window(rho=1.0).joined_by(points, weights, known), centroids, limits)
+    return fit_batch(Remembered(points, weights), centroids, limits, known)
+
+
+def fit_batch(
+    batch: Remembered, centroids: Centroids, limits: Limits, known: Partition | None = None
+) -> LloydResult:
+    """Run weighted Lloyd from `centroids` on one batch."""
+    fit = fit_window(Window(1.0, (batch,), (0.0,), None, known), centroids, limits)
     partition = fit.window.partition
     assert partition is not None
     return LloydResult(
@@ -236,7 +196,7 @@ def fit_points(
         converged=fit.converged,
         n_distances=fit.n_distances,
         n_distances_plain=fit.n_distances_plain,
-        bounds=partition.bounds,
+        partition=partition,
     )
 
 
@@ -259,16 +219,10 @@ class Measured:
     partition: Partition
 
 
-def measure(
-    points: Points, weights: Weights | None, centroids: Centroids, n_threads: int | None
-) -> Measured:
-    """Return the error of points, and all that is known of their distances."""
-    labels = np.empty(len(points), dtype=np.int32)
-    upper, lower = np.empty((2, len(points)), dtype=np.float32)
-    error, relative_se = _kernel.measure(
-        points, weights, centroids, labels, upper, lower, thread_count(n_threads)
-    )
-    return Measured(error, relative_se, Partition(labels, Bounds(upper, lower, centroids)))
+def measure(rows: _kernel.Rows, centroids: Centroids, n_threads: int | None) -> Measured:
+    """Return the error of a batch, and all that is known of its points' distances."""
+    error, relative_se, division = _kernel.measure(rows, centroids, thread_count(n_threads))
+    return Measured(error, relative_se, Partition.of(division, centroids.shape[1]))
 
 
 def mean_error(

@@ -211,7 +211,7 @@ class FSKM(StreamModel):
         start = _told(start, arrival, batch, memory.centroids)
         if n_forecast:
             start = start.plus(n_forecast)
-        window = aged.joined_by(batch.points, batch.weights, start.newest, batch.within)
+        window = aged.joined_by(batch.points, batch.weights, start.newest, batch.within, batch.rows)
         return self._learn(memory, window, start, batch, clock, arrival, kept)
 
 
@@ -290,5 +290,7 @@ class PSKM(StreamModel):
             start = start_current(before, found, lambda: generator_for(self.seed, batch.index, 1))
             window = Window(self.rho)
         start = _told(start, arrival, batch, memory.centroids)
-        window = window.joined_by(batch.points, batch.weights, start.newest, batch.within)
+        window = window.joined_by(
+            batch.points, batch.weights, start.newest, batch.within, batch.rows
+        )
         return self._learn(memory, window, start, batch, clock, arrival)

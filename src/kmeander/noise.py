@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.window import Totals, Window
+from kmeander.window import Partition, Window
 
 Vector = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class Changes:
 
 
 def changes_beyond_noise(
-    totals: Totals,
+    found: Partition,
     window: Window,
     since: NDArray[np.int64],
     index: int,
@@ -89,8 +89,8 @@ def changes_beyond_noise(
 
     Parameters
     ----------
-    totals : Totals
-        Of the window's batches under its centroids.
+    found : Partition
+        Of the window's batches under its centroids, with totals.
     window : Window
         With the newest batch.
     since : ndarray of shape (n_clusters,)
@@ -114,9 +114,7 @@ def changes_beyond_noise(
     """
     evidence = np.empty((_N_EVIDENCE, len(since)))
     suspects_moved, suspects_share, elsewhere = _kernel.compare(
-        totals.masses,
-        totals.sums,
-        totals.scatter,
+        found.division,
         window.decay,
         _points_per_mass(window),
         *_extents(window, index),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kmeander import _kernel
 from kmeander.arguments import finite_number, is_finite, positive_number, whole_number
 from kmeander.arrays import (
     Centroids,
@@ -140,6 +142,14 @@ class Batch:
     def mass(self) -> float:
         """Weight of all points."""
         return float(len(self.points) if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def rows(self) -> _kernel.Rows:
+        """Points and weights as the kernel holds them."""
+        return _kernel.Rows(self.points, self.weights, self.mass)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "rows"}
 
 
 def _checked_concept(concept: int) -> int:

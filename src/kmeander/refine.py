@@ -9,10 +9,10 @@ import numpy as np
 
 from kmeander import _kernel
 from kmeander.arguments import thread_count, whole_number
-from kmeander.arrays import Centroids, Labels, frozen
+from kmeander.arrays import Centroids, frozen
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, fit_window
-from kmeander.window import Bounds, Partition, Totals, Window
+from kmeander.window import Partition, Window
 
 # Candidates tried at each batch with refine="swaps"; measured, see docs/decisions.md.
 CANDIDATES = 20
@@ -69,79 +69,58 @@ def swap_centroids(
     window, n_distances = _measured(window, centroids, limits)
     known = window.partition
     assert known is not None
-    assert known.bounds is not None
-    labels = np.array(known.labels)
-    upper, lower = np.array(known.bounds.upper), np.array(known.bounds.lower)
     moved = np.array(centroids, dtype=np.float64, order="C")
-    n_swaps, n_computed, swapped = _kernel.swap(
-        [batch.points for batch in window.batches],
-        [batch.weights for batch in window.batches],
+    division, n_swaps, n_computed, swapped = _kernel.swap(
+        window.rows,
         window.decay,
-        labels,
-        upper,
-        lower,
+        known.division,
         moved,
         rng.random(n_candidates),
         thread_count(limits.n_threads),
     )
+    partition = Partition.of(division, moved.shape[1], known.batches_gone)
     if len(swapped) > 1:
-        moved, labels = _near_their_old_places(centroids, moved, labels, swapped)
-    for array in (labels, upper, lower):
-        array.setflags(write=False)
-    partition = Partition(
-        labels,
-        Bounds(upper, lower, frozen(moved)),
-        # Without a swap no label has changed.
-        known.totals if n_swaps == 0 else None,
-    )
+        moved, partition = _near_their_old_places(centroids, moved, partition, swapped)
     return Refined(
         window=window.divided(partition),
-        centroids=moved if n_swaps else centroids,
+        centroids=frozen(moved) if n_swaps else centroids,
         swapped=tuple(swapped),
         n_swaps=n_swaps,
         n_distances=n_distances + n_computed,
-        n_distances_plain=(n_candidates + len(moved)) * len(labels),
+        n_distances_plain=(n_candidates + len(moved)) * window.n_points,
     )
 
 
 def _near_their_old_places(
-    before: Centroids, after: Centroids, labels: Labels, swapped: list[int]
-) -> tuple[Centroids, Labels]:
-    """Return centroids and labels with the swapped clusters numbered anew, the shortest way.
+    before: Centroids, after: Centroids, partition: Partition, swapped: list[int]
+) -> tuple[Centroids, Partition]:
+    """Return centroids and partition with the swapped clusters numbered anew, the shortest way.
 
     Several swaps may hand a place on from one cluster to another; its id should stay there.
     """
     from scipy.optimize import linear_sum_assignment
 
     squared = ((before[swapped][:, np.newaxis] - after[swapped]) ** 2).sum(axis=2)
-    places = np.array(swapped)[linear_sum_assignment(squared)[1]]
-    ids = np.arange(len(after), dtype=np.int32)
-    ids[places] = swapped
-    placed = after.copy()
-    placed[swapped] = after[places]
-    return placed, ids[labels]
+    order = np.arange(len(after))
+    order[swapped] = np.array(swapped)[linear_sum_assignment(squared)[1]]
+    n_features = after.shape[1]
+    division = partition.division.renumbered(order, n_features)
+    return after[order], Partition.of(division, n_features)
 
 
 def _measured(window: Window, centroids: Centroids, limits: Limits) -> tuple[Window, int]:
     """Return the window with labels and bounds at `centroids`, and the distances that it took."""
     known, newest = window.partition, window.newest
-    parts = [part for part in (known, newest) if part is not None]
-    bounds = [
-        part.bounds
-        for part in parts
-        if part.bounds is not None and np.array_equal(part.bounds.snapshot, centroids)
-    ]
-    if sum(len(part.upper) for part in bounds) < window.n_points:
+    division = _kernel.joined(
+        window.rows,
+        None if known is None else known.division,
+        0 if known is None else known.batches_gone,
+        0 if known is None else known.points_gone,
+        None if newest is None else newest.division,
+        centroids,
+    )
+    if division is None:
         fit = fit_window(window, centroids, limits, only_assign=True)
         return fit.window, fit.n_distances
-    totals: Totals | None = None if known is None else known.totals
-    partition = Partition(
-        np.concatenate([part.labels for part in parts]),
-        Bounds(
-            np.concatenate([part.upper for part in bounds]),
-            np.concatenate([part.lower for part in bounds]),
-            centroids,
-        ),
-        totals,
-    )
-    return window.divided(partition), 0
+    gone = 0 if known is None else known.batches_gone
+    return window.divided(Partition.of(division, centroids.shape[1], gone)), 0

@@ -12,8 +12,8 @@ from kmeander import _kernel
 from kmeander.arguments import generator_for, seed_from, thread_count, whole_number
 from kmeander.arrays import Centroids, Points, Weights, checked_points, checked_weights
 from kmeander.exceptions import InputError
-from kmeander.lloyd import Limits, LloydResult, fit_points
-from kmeander.window import Bounds, Partition
+from kmeander.lloyd import Limits, LloydResult, fit_batch
+from kmeander.window import Partition, Remembered
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -30,8 +30,9 @@ def kmeans(
 
     The result has as many clusters as there are distinct points where those are fewer.
     """
-    seeds = draw_seeds(points, weights, n_clusters, rng, limits.n_threads)
-    found = fit_points(points, weights, seeds.centroids, limits, seeds.partition)
+    batch = Remembered(points, weights)
+    seeds = _drawn(batch, n_clusters, rng, limits.n_threads)
+    found = fit_batch(batch, seeds.centroids, limits, seeds.partition)
     return LloydResult(
         **{
             **vars(found),
@@ -65,21 +66,23 @@ def draw_seeds(
 
     They are fewer than asked for where there are fewer distinct points of positive weight.
     """
+    return _drawn(Remembered(points, weights), n_clusters, rng, n_threads)
+
+
+def _drawn(
+    batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int | None
+) -> Seeds:
     chosen = np.empty(n_clusters, dtype=np.int64)
-    labels = np.empty(len(points), dtype=np.int32)
-    upper, lower = np.empty((2, len(points)), dtype=np.float32)
-    uniforms = rng.random(n_clusters)
-    n_seeds, n_distances = _kernel.seed(
-        points, weights, uniforms, chosen, labels, upper, lower, thread_count(n_threads)
+    n_seeds, n_distances, division = _kernel.seed(
+        batch.rows, rng.random(n_clusters), chosen, thread_count(n_threads)
     )
-    rows = chosen[:n_seeds]
-    centroids = points[rows].astype(np.float64)
+    n_features = batch.points.shape[1]
     return Seeds(
-        rows=rows,
-        centroids=centroids,
-        partition=Partition(labels, Bounds(upper, lower, centroids)),
+        rows=chosen[:n_seeds],
+        centroids=division.snapshot.reshape(-1, n_features),
+        partition=Partition.of(division, n_features),
         n_distances=n_distances,
-        n_distances_plain=min(n_seeds, n_clusters - 1) * len(points),
+        n_distances_plain=min(n_seeds, n_clusters - 1) * batch.n_points,
     )
 
 
@@ -110,4 +113,4 @@ def kmeans_plusplus(
             f"X has {len(seeds.rows)} distinct points of weight above 0, n_clusters={n_clusters} "
             "needs at least as many."
         )
-    return seeds.centroids
+    return seeds.centroids.copy()

@@ -325,7 +325,7 @@ class StreamModel(ABC):
                 fit,
                 memory.centroids,
                 moved,
-                arrival.partition.labels,
+                arrival.partition,
                 batch.index,
                 remembered=memory.window,
                 swapped=swapped,
@@ -384,7 +384,7 @@ class StreamModel(ABC):
         def found() -> LloydResult:
             if current is not None:
                 # Whether its bounds are those of this batch's points, only the caller knows.
-                return replace(current, bounds=None)
+                return replace(current, partition=None)
             rng = generator_for(self.seed, batch.index)
             return kmeans(batch.points, batch.weights, self.n_clusters, rng, self.limits)
 

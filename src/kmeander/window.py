@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kmeander import _kernel
 from kmeander.arguments import is_finite, positive_number, share_kept
 from kmeander.arrays import Centroids, Labels, Masses, Points, Weights, frozen
 from kmeander.exceptions import InputError
@@ -122,27 +123,73 @@ class Totals:
     scatter: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
 class Partition:
     """Which cluster each point is in, for consecutive batches, their points one after another.
 
-    One array for all of them: a step costs the same few Python objects however long the window.
+    The kernel holds it, so that a step costs the same few objects however long the window; arrays
+    are there for who asks. Never changed.
     """
 
-    labels: Labels
-    bounds: Bounds | None = None
-    totals: Totals | None = None
+    def __init__(
+        self, labels: Labels, bounds: Bounds | None = None, totals: Totals | None = None
+    ) -> None:
+        self.division = _kernel.Division(
+            labels,
+            *((None, None, None) if bounds is None else vars(bounds).values()),
+            *((None, None, None) if totals is None else vars(totals).values()),
+        )
+        self.n_features: int | None = None if bounds is None else bounds.snapshot.shape[1]
+        # What the division begins with and has left the window since.
+        self.batches_gone = self.points_gone = 0
+
+    @classmethod
+    def of(
+        cls,
+        division: _kernel.Division,
+        n_features: int | None,
+        batches_gone: int = 0,
+        points_gone: int = 0,
+    ) -> Partition:
+        """Return what the kernel has found."""
+        partition = object.__new__(cls)
+        vars(partition).update(
+            division=division,
+            n_features=n_features,
+            batches_gone=batches_gone,
+            points_gone=points_gone,
+        )
+        return partition
+
+    @cached_property
+    def labels(self) -> Labels:
+        """Cluster of each point."""
+        return self.division.labels[self.points_gone :]
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """What is known of the distances of the points."""
+        bounds = self.division.bounds
+        if bounds is None:
+            return None
+        upper, lower = bounds
+        assert self.n_features is not None
+        snapshot = self.division.snapshot.reshape(-1, self.n_features)
+        return Bounds(upper[self.points_gone :], lower[self.points_gone :], snapshot)
+
+    @cached_property
+    def totals(self) -> Totals | None:
+        """What each batch adds to each cluster."""
+        totals = self.division.totals
+        return None if totals is None else Totals(*(part[self.batches_gone :] for part in totals))
 
     def without(self, n_batches: int, n_points: int) -> Partition:
         """Return what is left once the first batches, of so many points, have gone."""
-        bounds, totals = self.bounds, self.totals
-        if bounds is not None:
-            bounds = Bounds(bounds.upper[n_points:], bounds.lower[n_points:], bounds.snapshot)
-        if totals is not None:
-            totals = Totals(
-                totals.masses[n_batches:], totals.sums[n_batches:], totals.scatter[n_batches:]
-            )
-        return Partition(self.labels[n_points:], bounds, totals)
+        return Partition.of(
+            self.division,
+            self.n_features,
+            self.batches_gone + n_batches,
+            self.points_gone + n_points,
+        )
 
     def of_the_first(self, n_points: int) -> Partition:
         """Return that of the first batch, of so many points."""
@@ -152,6 +199,9 @@ class Partition:
         if totals is not None:
             totals = Totals(totals.masses[:1], totals.sums[:1], totals.scatter[:1])
         return Partition(self.labels[:n_points], bounds, totals)
+
+    def __reduce__(self) -> tuple[type[Partition], tuple[Any, ...]]:
+        return Partition, (self.labels, self.bounds, self.totals)
 
 
 @dataclass(frozen=True)
@@ -172,6 +222,14 @@ class Remembered:
     points: Points
     weights: Weights | None
     summary: Summary | None = None
+
+    @cached_property
+    def rows(self) -> _kernel.Rows:
+        """Points and weights as the kernel holds them."""
+        return _kernel.Rows(self.points, self.weights, self.mass)
+
+    def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
+        return Remembered, (self.points, self.weights, self.summary)
 
     @property
     def within(self) -> float:
@@ -242,23 +300,23 @@ class Window:
     def __len__(self) -> int:
         return len(self.batches)
 
+    def __reduce__(self) -> tuple[type[Window], tuple[Any, ...]]:
+        return Window, (self.rho, self.batches, self.ages, self.partition, self.newest)
+
+    @cached_property
+    def rows(self) -> tuple[_kernel.Rows, ...]:
+        """Batches as the kernel holds them."""
+        return tuple([batch.rows for batch in self.batches])
+
     @cached_property
     def _overview(self) -> _Overview:
         """What sizes and weights of the batches come to, in one look at each."""
-        has_summaries = has_weights = False
-        n_points, mass, spread, shares = 0, 0.0, 0.0, []
-        for batch, age in zip(self.batches, self.ages, strict=True):
-            has_summaries |= batch.summary is not None
-            has_weights |= batch.weights is not None
-            n_points += batch.n_points
-            share = self.rho**age
-            shares.append(share)
-            decayed = share * batch.mass
-            mass += decayed
-            spread += decayed**2 / batch.n_points
-        n_effective = mass**2 / spread if spread > 0 else 0.0
-        decay = frozen(np.array(shares, dtype=np.float64))
-        return _Overview(has_summaries, has_weights, n_points, decay, mass, n_effective)
+        decay = np.empty(len(self.batches))
+        n_points, mass, n_effective, has_weights = _kernel.weigh(
+            self.rows, self.ages, self.rho, decay
+        )
+        has_summaries = any(batch.summary is not None for batch in self.batches)
+        return _Overview(has_summaries, has_weights, n_points, frozen(decay), mass, n_effective)
 
     @property
     def has_summaries(self) -> bool:
@@ -368,7 +426,7 @@ class Window:
                 n_before -= batch.n_batches
         partition = self.partition
         if partition is not None and n_gone > 0:
-            n_points = sum(len(batch.points) for batch in self.batches[:n_gone])
+            n_points = sum([batch.n_points for batch in self.batches[:n_gone]])
             partition = partition.without(n_gone, n_points)
         return Window(
             self.rho if rho is None else rho,
@@ -383,13 +441,17 @@ class Window:
         weights: Weights | None,
         partition: Partition | None = None,
         within: float | None = None,
+        rows: _kernel.Rows | None = None,
     ) -> Window:
         """Append the newest batch, with age 0, and its partition where one is known.
 
-        It is a summary of its rows where `within` says what the points hide.
+        It is a summary of its rows where `within` says what the points hide. `rows` are points and
+        weights once more, where the kernel holds them already.
         """
         summary = None if within is None else Summary(within, n_batches=1, span=0.0)
         newest = Remembered(points, weights, summary)
+        if rows is not None:
+            vars(newest)["rows"] = rows
         return Window(
             self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
         )

@@ -1,0 +1,508 @@
+// The border, for what a window holds: batches and the division of their points.
+//
+// Both are made once and looked at by every step that the batch is remembered; so Python hands over
+// objects, not arrays, which would each have to be asked what they are.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "assignment.hpp"
+#include "bindings.hpp"
+#include "changes.hpp"
+#include "division.hpp"
+#include "lloyd.hpp"
+#include "seeding.hpp"
+#include "swaps.hpp"
+#include "valleys.hpp"
+
+namespace border {
+namespace {
+
+using kmeander::Buffer;
+using kmeander::Division;
+
+// A batch in memory: the arrays are kept alive as long as it is.
+struct Remembered {
+    Points points;
+    std::optional<Weights> weights;
+    kmeander::Rows rows;
+    const double *shares;  // the weights, or null
+    double mass;           // weight of all points
+
+    Remembered(Points given, std::optional<Weights> given_weights, double mass)
+        : points(std::move(given)),
+          weights(std::move(given_weights)),
+          rows(rows_of(points)),
+          shares(data_or_null(weights, rows.count)),
+          mass(mass) {
+        need_rows(rows, rows.columns);
+    }
+};
+using Window = std::vector<const Remembered *>;
+
+std::size_t count_points(const Window &window, std::size_t d) {
+    need(!window.empty(), "no batches");
+    std::size_t n_points = 0;
+    for (const Remembered *batch : window) {
+        need(batch != nullptr, "no batches");
+        need_rows(batch->rows, d);
+        n_points += batch->rows.count;
+    }
+    return n_points;
+}
+
+template <class T>
+void fill(Buffer<T> &buffer, const T *from, std::size_t count) {
+    buffer.resize(count);
+    std::copy_n(from, count, buffer.data());
+}
+
+using In3 = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+void make_division(Division *place, const In1<std::int32_t> &labels,
+                   std::optional<In1<float>> upper, std::optional<In1<float>> lower,
+                   std::optional<Centroids> snapshot, std::optional<Float64Rows> masses,
+                   std::optional<In3> sums, std::optional<Float64Rows> scatter) {
+    need(upper.has_value() == lower.has_value() && upper.has_value() == snapshot.has_value() &&
+             masses.has_value() == sums.has_value() && masses.has_value() == scatter.has_value(),
+         "bounds or totals are incomplete");
+    const std::size_t n_points = labels.shape(0);
+    auto points = std::make_shared<Division::Points>();
+    fill(points->labels, labels.data(), n_points);
+    if (snapshot) {
+        need(upper->shape(0) == n_points && lower->shape(0) == n_points,
+             "labels and bounds differ in length");
+        fill(points->upper, upper->data(), n_points);
+        fill(points->lower, lower->data(), n_points);
+        points->snapshot.assign(snapshot->data(),
+                                snapshot->data() + snapshot->shape(0) * snapshot->shape(1));
+        need(are_labels(labels.data(), labels.data() + n_points, snapshot->shape(0)),
+             "bounds without labels");
+    }
+    std::shared_ptr<Division::Totals> totals;
+    if (masses) {
+        const std::size_t n_batches = sums->shape(0), k = sums->shape(1), d = sums->shape(2);
+        for (const auto &table : {*masses, *scatter})
+            need(table.shape(0) == n_batches && table.shape(1) == k,
+                 "masses, sums and scatter do not fit each other");
+        totals = std::make_shared<Division::Totals>();
+        totals->n_batches = n_batches;
+        totals->k = k;
+        totals->d = d;
+        fill(totals->masses, masses->data(), n_batches * k);
+        fill(totals->sums, sums->data(), n_batches * k * d);
+        fill(totals->scatter, scatter->data(), n_batches * k);
+    }
+    new (place) Division{std::move(points), std::move(totals)};
+}
+
+// Arrays of a division, for Python to read; they keep it alive.
+template <class T>
+using Shown = nb::ndarray<nb::numpy, const T>;
+
+template <class T>
+Shown<T> shown(const T *data, std::initializer_list<std::size_t> shape, nb::handle owner) {
+    return Shown<T>(data, shape, owner);
+}
+
+Shown<std::int32_t> show_labels(nb::handle_t<Division> self) {
+    const Division &division = *nb::inst_ptr<Division>(self);
+    return shown(division.points->labels.data(), {division.n_points()}, self);
+}
+
+nb::object show_bounds(nb::handle_t<Division> self) {
+    const Division &division = *nb::inst_ptr<Division>(self);
+    if (!division.has_bounds()) return nb::none();
+    return nb::make_tuple(shown(division.points->upper.data(), {division.n_points()}, self),
+                          shown(division.points->lower.data(), {division.n_points()}, self));
+}
+
+// (k * d,): only who made it knows its shape.
+Shown<double> show_snapshot(nb::handle_t<Division> self) {
+    const Division &division = *nb::inst_ptr<Division>(self);
+    return shown(division.points->snapshot.data(), {division.points->snapshot.size()}, self);
+}
+
+nb::object show_totals(nb::handle_t<Division> self) {
+    const Division &division = *nb::inst_ptr<Division>(self);
+    if (!division.totals) return nb::none();
+    const Division::Totals &totals = *division.totals;
+    return nb::make_tuple(
+        shown(totals.masses.data(), {totals.n_batches, totals.k}, self),
+        shown(totals.sums.data(), {totals.n_batches, totals.k, totals.d}, self),
+        shown(totals.scatter.data(), {totals.n_batches, totals.k}, self));
+}
+
+Division without_totals(const Division &division) { return {division.points, nullptr}; }
+
+// The same clusters under other numbers: the one at `order[c]` becomes number c.
+Division renumbered(const Division &division, const In1<std::int64_t> &order, std::size_t d) {
+    const std::size_t k = order.shape(0);
+    need(division.points->snapshot.size() == k * d, "bounds of another number of clusters");
+    std::vector<std::int32_t> ids(k, -1);
+    auto points = std::make_shared<Division::Points>();
+    points->snapshot.resize(k * d);
+    for (std::size_t c = 0; c < k; ++c) {
+        const std::int64_t from = order.data()[c];
+        need(from >= 0 && static_cast<std::size_t>(from) < k && ids[from] < 0, "not an order");
+        ids[from] = static_cast<std::int32_t>(c);
+        std::copy_n(division.points->snapshot.data() + static_cast<std::size_t>(from) * d, d,
+                    points->snapshot.data() + c * d);
+    }
+    const std::size_t n_points = division.n_points();
+    points->labels.resize(n_points);
+    for (std::size_t i = 0; i < n_points; ++i)
+        points->labels[i] = ids[division.points->labels[i]];
+    fill(points->upper, division.points->upper.data(), n_points);
+    fill(points->lower, division.points->lower.data(), n_points);
+    return {std::move(points), nullptr};
+}
+
+std::tuple<std::size_t, double, double, bool> weigh(const Window &window,
+                                                    const std::vector<double> &ages, double rho,
+                                                    Out1<double> decay) {
+    need(ages.size() == window.size() && decay.shape(0) == window.size(),
+         "one entry per batch is needed");
+    std::size_t n_points = 0;
+    double mass = 0.0, spread = 0.0;
+    bool has_weights = false;
+    for (std::size_t b = 0; b < window.size(); ++b) {
+        const Remembered &batch = *window[b];
+        decay.data()[b] = std::pow(rho, ages[b]);
+        const double decayed = decay.data()[b] * batch.mass;
+        n_points += batch.rows.count;
+        mass += decayed;
+        spread += decayed * decayed / static_cast<double>(batch.rows.count);
+        has_weights = has_weights || batch.shares != nullptr;
+    }
+    return {n_points, mass, spread > 0.0 ? mass * mass / spread : 0.0, has_weights};
+}
+
+std::tuple<double, double, Division> measure(const Remembered &batch, const Centroids &centroids,
+                                             std::size_t n_threads) {
+    need_rows(batch.rows, centroids.shape(1));
+    need(centroids.shape(0) > 0, "no centroids");
+    const std::size_t n_points = batch.rows.count, k = centroids.shape(0);
+    const double *places = aligned(centroids.data());
+    auto points = std::make_shared<Division::Points>();
+    const nb::gil_scoped_release release;
+    points->labels.resize(n_points);
+    points->upper.resize(n_points);
+    points->lower.resize(n_points);
+    points->snapshot.assign(places, places + k * batch.rows.columns);
+    const kmeander::Measured found =
+        kmeander::measure(batch.rows, batch.shares, places, k, n_threads, points->labels.data(),
+                          points->upper.data(), points->lower.data());
+    return {found.error, found.relative, Division{std::move(points), nullptr}};
+}
+
+std::tuple<std::size_t, std::int64_t, Division> seed(const Remembered &batch, const Weights &uniforms,
+                                                     Out1<std::int64_t> chosen,
+                                                     std::size_t n_threads) {
+    need(uniforms.shape(0) > 0 && chosen.shape(0) == uniforms.shape(0), "no uniforms");
+    const std::size_t n_points = batch.rows.count, d = batch.rows.columns;
+    auto points = std::make_shared<Division::Points>();
+    const nb::gil_scoped_release release;
+    points->labels.resize(n_points);
+    points->upper.resize(n_points);
+    points->lower.resize(n_points);
+    const kmeander::Seeds seeds =
+        kmeander::seed(batch.rows, batch.shares, uniforms.data(), uniforms.shape(0), n_threads,
+                       chosen.data(), points->labels.data(), points->upper.data(),
+                       points->lower.data());
+    points->snapshot.resize(seeds.count * d);
+    for (std::size_t s = 0; s < seeds.count; ++s)
+        kmeander::instruction_set().widen(batch.rows, static_cast<std::size_t>(chosen.data()[s]),
+                                          points->snapshot.data() + s * d);
+    return {seeds.count, seeds.n_distances, Division{std::move(points), nullptr}};
+}
+
+// What is known of the points of a window: of its first batches by `known`, without those that it begins
+// with and that have gone since, and of the newest.
+struct KnownOf {
+    const Division *known;
+    std::size_t batches_gone, points_gone;
+    const Division *newest;
+
+    std::size_t n_points() const { return known == nullptr ? 0 : known->n_points() - points_gone; }
+};
+
+KnownOf check_known(const Division *known, std::size_t batches_gone, std::size_t points_gone,
+                    const Division *newest, const Window &window, std::size_t n_points,
+                    std::size_t n_places) {
+    if (known != nullptr && !known->has_bounds()) known = nullptr;
+    if (newest != nullptr && !newest->has_bounds()) newest = nullptr;
+    const KnownOf found{known, batches_gone, points_gone, newest};
+    if (known != nullptr) {
+        need(points_gone <= known->n_points(), "more points gone than there were");
+        const std::size_t older = n_points - window.back()->rows.count;
+        need(found.n_points() == n_points || found.n_points() == older,
+             "labels and points differ in length");
+        need(known->points->snapshot.size() == n_places, "a snapshot does not fit the centroids");
+        need(!known->totals || batches_gone <= known->totals->n_batches,
+             "more batches gone than there were");
+    }
+    if (newest != nullptr) {
+        need(newest->n_points() == window.back()->rows.count, "labels and points differ in length");
+        need(newest->points->snapshot.size() == n_places, "a snapshot does not fit the centroids");
+    }
+    return found;
+}
+
+// Room for the points of a window, begun with what is known of them.
+std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t n_points) {
+    auto points = std::make_shared<Division::Points>();
+    points->labels.resize(n_points);
+    points->upper.resize(n_points);
+    points->lower.resize(n_points);
+    const auto copy = [&](const Division::Points &from, std::size_t first, std::size_t to) {
+        const std::size_t count = from.labels.size() - first;
+        std::copy_n(from.labels.data() + first, count, points->labels.data() + to);
+        std::copy_n(from.upper.data() + first, count, points->upper.data() + to);
+        std::copy_n(from.lower.data() + first, count, points->lower.data() + to);
+    };
+    if (found.known != nullptr) copy(*found.known->points, found.points_gone, 0);
+    if (found.newest != nullptr)
+        copy(*found.newest->points, 0, n_points - found.newest->n_points());
+    return points;
+}
+
+using Report = std::tuple<Division, std::int64_t, std::int64_t, bool, double, double, double, double,
+                          std::vector<std::int32_t>>;
+
+Report lloyd(const Window &window, const Weights &decay, const Division *known,
+             std::size_t batches_gone, std::size_t points_gone, const Division *newest,
+             Out2 centroids, Out1<double> cluster_masses, std::size_t max_iter, double shift,
+             std::size_t n_threads) {
+    const std::size_t n_batches = window.size();
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    need(k > 0, "no centroids");
+    const std::size_t n_points = count_points(window, d);
+    need(decay.shape(0) == n_batches, "one entry per batch is needed");
+    need(cluster_masses.shape(0) == k, "cluster_masses needs one entry per cluster");
+    const KnownOf found =
+        check_known(known, batches_gone, points_gone, newest, window, n_points, k * d);
+    const auto interrupted = [] {
+        const nb::gil_scoped_acquire acquire;
+        return PyErr_CheckSignals() != 0;
+    };
+    try {
+        const nb::gil_scoped_release release;
+        const std::shared_ptr<Division::Points> points = begin_points(found, n_points);
+        const auto totals = std::make_shared<Division::Totals>();
+        totals->n_batches = n_batches;
+        totals->k = k;
+        totals->d = d;
+        totals->masses.resize(n_batches * k);
+        totals->sums.resize(n_batches * k * d);
+        totals->scatter.resize(n_batches * k);
+        std::size_t n_summed = 0;  // batches whose totals are known
+        const Division::Totals *summed = found.known == nullptr ? nullptr : found.known->totals.get();
+        if (summed != nullptr && summed->k == k && summed->d == d) {
+            n_summed = std::min(summed->n_batches - batches_gone, n_batches);
+            const std::size_t first = batches_gone * k;
+            std::copy_n(summed->masses.data() + first, n_summed * k, totals->masses.data());
+            std::copy_n(summed->sums.data() + first * d, n_summed * k * d, totals->sums.data());
+            std::copy_n(summed->scatter.data() + first, n_summed * k, totals->scatter.data());
+        }
+        std::vector<kmeander::Batch> batches;
+        batches.reserve(n_batches);
+        std::size_t begin = 0;
+        for (std::size_t b = 0; b < n_batches; ++b) {
+            const double *snapshot = nullptr;
+            if (begin < found.n_points()) snapshot = found.known->points->snapshot.data();
+            else if (b + 1 == n_batches && found.newest != nullptr)
+                snapshot = found.newest->points->snapshot.data();
+            batches.push_back({window[b]->rows, window[b]->shares, decay.data()[b],
+                               points->labels.data() + begin, points->upper.data() + begin,
+                               points->lower.data() + begin, snapshot, totals->masses.data() + b * k,
+                               totals->sums.data() + b * k * d, totals->scatter.data() + b * k,
+                               b < n_summed});
+            begin += window[b]->rows.count;
+        }
+        kmeander::LloydReport report =
+            kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads, interrupted},
+                            cluster_masses.data());
+        points->snapshot.assign(centroids.data(), centroids.data() + k * d);
+        return {Division{points, totals}, report.n_iter,      report.n_distances,
+                report.converged,         report.first.window, report.last.window,
+                report.last.newest,       report.left_out,     std::move(report.reseeded)};
+    } catch (const kmeander::Interrupted &) {
+        throw nb::python_error();  // what the signal's handler raised, KeyboardInterrupt as a rule
+    }
+}
+
+// Known parts as one, if both are known at `centroids` and cover all points. Its totals are those of the
+// first, of which batches may have gone.
+std::optional<Division> joined(const Window &window, const Division *known, std::size_t batches_gone,
+                               std::size_t points_gone, const Division *newest,
+                               const Centroids &centroids) {
+    const std::size_t n_places = centroids.shape(0) * centroids.shape(1);
+    const std::size_t n_points = count_points(window, centroids.shape(1));
+    const KnownOf found =
+        check_known(known, batches_gone, points_gone, newest, window, n_points, n_places);
+    std::size_t n_known = found.n_points();
+    if (n_known < n_points && found.newest != nullptr) n_known += found.newest->n_points();
+    if (n_known < n_points) return std::nullopt;
+    for (const Division *part : {found.known, found.newest})
+        if (part != nullptr && !std::equal(part->points->snapshot.begin(),
+                                           part->points->snapshot.end(), centroids.data()))
+            return std::nullopt;
+    const std::shared_ptr<Division::Points> points = begin_points(found, n_points);
+    points->snapshot.assign(centroids.data(), centroids.data() + n_places);
+    return Division{points, found.known == nullptr ? nullptr : found.known->totals};
+}
+
+std::tuple<Division, std::int64_t, std::int64_t, std::vector<std::int32_t>> swap(
+    const Window &window, const Weights &decay, const Division &division, Out2 centroids,
+    const Weights &uniforms, std::size_t n_threads) {
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    need(k > 0, "no centroids");
+    const std::size_t n_points = count_points(window, d);
+    need(decay.shape(0) == window.size(), "one entry per batch is needed");
+    need(division.n_points() == n_points && division.points->snapshot.size() == k * d,
+         "bounds of other points or centroids");
+    const nb::gil_scoped_release release;
+    const auto points = begin_points({&division, 0, 0, nullptr}, n_points);
+    std::vector<kmeander::Batch> batches;
+    std::size_t begin = 0;
+    for (std::size_t b = 0; b < window.size(); ++b) {
+        batches.push_back({window[b]->rows, window[b]->shares, decay.data()[b],
+                           points->labels.data() + begin, points->upper.data() + begin,
+                           points->lower.data() + begin, centroids.data(), nullptr, nullptr, nullptr,
+                           false});
+        begin += window[b]->rows.count;
+    }
+    kmeander::SwapReport report = kmeander::swap_centroids(
+        batches, k, centroids.data(), uniforms.data(), uniforms.shape(0), n_threads);
+    points->snapshot.assign(centroids.data(), centroids.data() + k * d);
+    // Without a swap no label has changed.
+    return {Division{points, report.n_swaps == 0 ? division.totals : nullptr}, report.n_swaps,
+            report.n_distances, std::move(report.swapped)};
+}
+
+// Labels of the last points that a division knows: batches before them may have gone.
+const std::int32_t *last_labels(const Division &division, std::size_t n_points, std::size_t k) {
+    const Buffer<std::int32_t> &labels = division.points->labels;
+    need(labels.size() >= n_points, "labels and points differ in length");
+    const std::int32_t *end = labels.data() + labels.size();
+    need(are_labels(end - n_points, end, k), "labels of no cluster");
+    return end - n_points;
+}
+
+void valleys(const Window &window, std::size_t first, const Weights &decay, const Division &division,
+             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
+             double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
+             Out1<double> as_two) {
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    need(k > 0 && rows_per_cluster > 0, "no centroids or rows");
+    const std::size_t n_points = count_points(window, d);
+    need(decay.shape(0) == window.size() && first < window.size(), "one entry per batch is needed");
+    for (const std::size_t length :
+         {masses.shape(0), neighbours.shape(0), as_one.shape(0), as_two.shape(0)})
+        need(length == k, "one entry per cluster is needed");
+    // Labels are only read.
+    auto *next = const_cast<std::int32_t *>(last_labels(division, n_points, k));
+    for (std::size_t b = 0; b < first; ++b) next += window[b]->rows.count;
+    std::vector<kmeander::Batch> batches;
+    for (std::size_t b = first; b < window.size(); ++b) {
+        batches.push_back({window[b]->rows, window[b]->shares, decay.data()[b], next, nullptr,
+                           nullptr, nullptr, nullptr, nullptr, nullptr, false});
+        next += window[b]->rows.count;
+    }
+    const nb::gil_scoped_release release;
+    kmeander::score_valleys(batches, aligned(centroids.data()), k, masses.data(), rows_per_cluster,
+                            shallow, neighbours.data(), as_one.data(), as_two.data());
+}
+
+using Named = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>,
+                         std::vector<std::int32_t>>;
+
+Named compare(const Division &division, const Weights &decay, std::optional<Weights> points_per_mass,
+              std::optional<In1<bool>> is_whole, const In1<std::int64_t> &oldest,
+              const In1<std::int64_t> &since, const Weights &moved, double moved_level,
+              double share_level, Out2 evidence) {
+    need(division.totals != nullptr, "a division without totals");
+    const Division::Totals &known = *division.totals;
+    const std::size_t n_batches = known.n_batches, k = known.k;
+    need(decay.shape(0) == n_batches && oldest.shape(0) == n_batches &&
+             (!is_whole || is_whole->shape(0) == n_batches),
+         "one entry per batch is needed");
+    need(since.shape(0) == k && moved.shape(0) == k, "one entry per cluster is needed");
+    need(evidence.shape(0) == kmeander::n_evidence && evidence.shape(1) == k,
+         "evidence has the wrong shape");
+    const kmeander::Totals totals{
+        n_batches, k, known.d, known.masses.data(), known.sums.data(), known.scatter.data()};
+    const kmeander::Chapters chapters{
+        decay.data(), data_or_null(points_per_mass, n_batches),
+        is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
+        oldest.data(), since.data()};
+    kmeander::Suspects found = kmeander::compare(totals, chapters, moved.data(), moved_level,
+                                                 share_level, evidence.data());
+    return {std::move(found.moved), std::move(found.share), std::move(found.elsewhere)};
+}
+
+void moments(const Window &window, const Weights &decay, const Division &division,
+             const Centroids &centroids, Out1<double> masses, Out2 sums, Out2 squares) {
+    const std::size_t k = centroids.shape(0), d = centroids.shape(1);
+    const std::size_t n_points = count_points(window, d);
+    need(decay.shape(0) == window.size(), "one entry per batch is needed");
+    need(masses.shape(0) == k && sums.shape(0) == k && sums.shape(1) == d &&
+             squares.shape(0) == k && squares.shape(1) == d,
+         "masses, sums or squares do not fit the centroids");
+    const std::int32_t *next = last_labels(division, n_points, k);
+    const nb::gil_scoped_release release;
+    std::fill_n(masses.data(), k, 0.0);
+    std::fill_n(sums.data(), k * d, 0.0);
+    std::fill_n(squares.data(), k * d, 0.0);
+    for (std::size_t b = 0; b < window.size(); ++b) {
+        kmeander::instruction_set().add_moments(window[b]->rows, window[b]->shares, decay.data()[b],
+                                                next, centroids.data(), masses.data(), sums.data(),
+                                                squares.data());
+        next += window[b]->rows.count;
+    }
+}
+
+}  // namespace
+
+void define_window(nb::module_ &module) {
+    using namespace nb::literals;
+    nb::class_<Remembered>(module, "Rows", nb::is_final())
+        .def(nb::init<Points, std::optional<Weights>, double>(), "points"_a, "weights"_a.none(),
+             "mass"_a);
+    nb::class_<Division>(module, "Division", nb::is_final())
+        .def("__init__", &make_division, "labels"_a, "upper"_a.none() = nb::none(),
+             "lower"_a.none() = nb::none(), "snapshot"_a.none() = nb::none(),
+             "masses"_a.none() = nb::none(), "sums"_a.none() = nb::none(),
+             "scatter"_a.none() = nb::none())
+        .def_prop_ro("labels", &show_labels)
+        .def_prop_ro("bounds", &show_bounds)
+        .def_prop_ro("snapshot", &show_snapshot)
+        .def_prop_ro("totals", &show_totals)
+        .def("without_totals", &without_totals)
+        .def("renumbered", &renumbered, "order"_a, "d"_a);
+    module.def("weigh", &weigh, "window"_a, "ages"_a, "rho"_a, "decay"_a.noconvert());
+    module.def("measure", &measure, "batch"_a, "centroids"_a, "n_threads"_a);
+    module.def("seed", &seed, "batch"_a, "uniforms"_a, "chosen"_a.noconvert(), "n_threads"_a);
+    module.def("lloyd", &lloyd, "window"_a, "decay"_a, "known"_a.none(), "batches_gone"_a,
+               "points_gone"_a, "newest"_a.none(), "centroids"_a.noconvert(),
+               "cluster_masses"_a.noconvert(), "max_iter"_a, "shift"_a, "n_threads"_a);
+    module.def("joined", &joined, "window"_a, "known"_a.none(), "batches_gone"_a, "points_gone"_a,
+               "newest"_a.none(), "centroids"_a);
+    module.def("swap", &swap, "window"_a, "decay"_a, "division"_a, "centroids"_a.noconvert(),
+               "uniforms"_a, "n_threads"_a);
+    module.def("valleys", &valleys, "window"_a, "first"_a, "decay"_a, "division"_a, "centroids"_a,
+               "masses"_a, "rows_per_cluster"_a, "shallow"_a, "neighbours"_a.noconvert(),
+               "as_one"_a.noconvert(), "as_two"_a.noconvert());
+    module.def("compare", &compare, "division"_a, "decay"_a, "points_per_mass"_a.none(),
+               "is_whole"_a.none(), "oldest"_a, "since"_a, "moved"_a, "moved_level"_a,
+               "share_level"_a, "evidence"_a.noconvert());
+    module.def("moments", &moments, "window"_a, "decay"_a, "division"_a, "centroids"_a,
+               "masses"_a.noconvert(), "sums"_a.noconvert(), "squares"_a.noconvert());
+}
+
+}  // namespace border
