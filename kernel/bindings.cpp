@@ -76,6 +76,8 @@ const char *instruction_set() { return kmeander::instruction_set().name; }
 
 NB_MODULE(_kernel, module) {
     using namespace nb::literals;
+    // A model that is alive when Python ends, as after an error, is no fault that users should read of.
+    nb::set_leak_warnings(false);
     module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
     module.def("nearest", &nearest, "points"_a, "centroids"_a, "labels"_a.noconvert(),
                "squared"_a.noconvert(), "n_threads"_a);

@@ -276,7 +276,8 @@ using Report = std::tuple<Division, std::int64_t, std::int64_t, bool, double, do
 
 Report lloyd(const Window &window, const Weights &decay, const Division *known,
              std::size_t batches_gone, std::size_t points_gone, const Division *newest,
-             Out2 centroids, Out1<double> cluster_masses, std::size_t max_iter, double shift,
+             Out2 centroids, Out1<double> cluster_masses, std::optional<Centroids> before,
+             std::optional<Out1<double>> moved, std::size_t max_iter, double shift,
              std::size_t n_threads) {
     const std::size_t n_batches = window.size();
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
@@ -284,6 +285,9 @@ Report lloyd(const Window &window, const Weights &decay, const Division *known,
     const std::size_t n_points = count_points(window, d);
     need(decay.shape(0) == n_batches, "one entry per batch is needed");
     need(cluster_masses.shape(0) == k, "cluster_masses needs one entry per cluster");
+    need(before.has_value() == moved.has_value() &&
+             (!before || (before->shape(0) == k && before->shape(1) == d && moved->shape(0) == k)),
+         "places before do not fit the centroids");
     const KnownOf found =
         check_known(known, batches_gone, points_gone, newest, window, n_points, k * d);
     const auto interrupted = [] {
@@ -328,6 +332,12 @@ Report lloyd(const Window &window, const Weights &decay, const Division *known,
             kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads, interrupted},
                             cluster_masses.data());
         points->snapshot.assign(centroids.data(), centroids.data() + k * d);
+        for (std::size_t c = 0; before && c < k; ++c) {
+            const double *now = centroids.data() + c * d, *then = before->data() + c * d;
+            double squared;
+            kmeander::instruction_set().squared_pairs(&now, &then, 1, d, &squared);
+            moved->data()[c] = std::sqrt(squared);
+        }
         return {Division{points, totals}, report.n_iter,      report.n_distances,
                 report.converged,         report.first.window, report.last.window,
                 report.last.newest,       report.left_out,     std::move(report.reseeded)};
@@ -490,7 +500,8 @@ void define_window(nb::module_ &module) {
     module.def("seed", &seed, "batch"_a, "uniforms"_a, "chosen"_a.noconvert(), "n_threads"_a);
     module.def("lloyd", &lloyd, "window"_a, "decay"_a, "known"_a.none(), "batches_gone"_a,
                "points_gone"_a, "newest"_a.none(), "centroids"_a.noconvert(),
-               "cluster_masses"_a.noconvert(), "max_iter"_a, "shift"_a, "n_threads"_a);
+               "cluster_masses"_a.noconvert(), "before"_a.none(), "moved"_a.noconvert().none(),
+               "max_iter"_a, "shift"_a, "n_threads"_a);
     module.def("joined", &joined, "window"_a, "known"_a.none(), "batches_gone"_a, "points_gone"_a,
                "newest"_a.none(), "centroids"_a);
     module.def("swap", &swap, "window"_a, "decay"_a, "division"_a, "centroids"_a.noconvert(),

@@ -82,6 +82,8 @@ def lloyd(
     newest: Division | None,  # in      of the newest
     centroids: Centroids,  # in/out  (k, d)
     cluster_masses: Masses,  # out     (k,) decayed
+    before: Centroids | None,  # in      (k, d) other places of the centroids
+    moved: NDArray[np.float64] | None,  # out     (k,) how far from there they end
     max_iter: int,
     shift: float,
     n_threads: int,

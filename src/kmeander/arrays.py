@@ -147,6 +147,8 @@ def checked_masses(values: ArrayLike, n_clusters: int, name: str) -> Masses:
 
 
 def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    if type(values) is np.ndarray:
+        return values
     if hasattr(values, "toarray"):
         raise InputTypeError(
             f"{name} is a sparse {type(values).__name__}, which kmeander does not read. "
@@ -171,6 +173,8 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 def _as_floats(
     array: NDArray[Any], name: str, columns: Sequence[str] | None = None
 ) -> NDArray[Any]:
+    if array.dtype == np.float64 and array.dtype.isnative:
+        return array
     kind = array.dtype.kind
     if kind == "f":
         # np.asarray also turns the other byte order into this machine's.

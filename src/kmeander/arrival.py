@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, median
+from typing import NamedTuple
 
 from kmeander.lloyd import Limits, measure
 from kmeander.memory import Memory
@@ -23,8 +23,7 @@ MOST_USUAL = 20
 _NORMAL_SPREAD = 1.4826
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """How far a batch contradicts what was learnt before it.
 
     Parameters
@@ -52,9 +51,10 @@ class Estimate:
             return None
         centre = beyond = 0.0
         if usual:
-            centre = median([known.epsilon for known in usual])
-            spread = _NORMAL_SPREAD * median([abs(known.epsilon - centre) for known in usual])
-            beyond = max(0.0, spread**2 - median([known.se**2 for known in usual]))
+            epsilons, errors = zip(*usual, strict=True)
+            centre = median(epsilons)
+            spread = _NORMAL_SPREAD * median([abs(epsilon - centre) for epsilon in epsilons])
+            beyond = max(0.0, spread**2 - median([se * se for se in errors]))
         deviation = math.sqrt(self.se**2 + beyond)
         if deviation == 0:
             return None
@@ -63,8 +63,7 @@ class Estimate:
         return math.copysign(rare * (8 * freedom + 1) / (8 * freedom + 3), t)
 
 
-@dataclass(frozen=True, eq=False)
-class Arrival:
+class Arrival(NamedTuple):
     """A batch under the centroids before it."""
 
     error: float  # prequential

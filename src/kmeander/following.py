@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,7 @@ from kmeander.records import Ids, Step
 from kmeander.window import Partition, Totals, Window
 
 
-@dataclass(frozen=True, eq=False)
-class Followed:
+class Followed(NamedTuple):
     """Ids and events of one batch."""
 
     lineage: Lineage
@@ -132,8 +132,7 @@ def _confirmed(
         share = 0.0 if row is None else masses[row] / masses.sum()
         return bool((share - change.was) / (change.value - change.was) >= 0.5)
 
-    return replace(
-        changes,
+    return changes._replace(
         moved=[change for change in changes.moved if has_moved(change)],
         shares=[change for change in changes.shares if has_changed_share(change)],
     )

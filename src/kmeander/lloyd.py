@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,13 +88,13 @@ class LloydResult:
     partition: Partition | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class WindowFit:
+class WindowFit(NamedTuple):
     """Where weighted Lloyd on a window ended. Errors are decayed means over the window."""
 
     window: Window
     centroids: Centroids
     masses: Masses
+    moved: NDArray[np.float64] | None
     initial_error: float
     error: float
     newest_error: float
@@ -118,18 +119,21 @@ def fit_window(
     centroids: Centroids,
     limits: Limits,
     *,
+    before: Centroids | None = None,
     only_assign: bool = False,
     keep_totals: bool = False,
 ) -> WindowFit:
     """Run weighted Lloyd from `centroids` on all batches of `window`.
 
-    With `only_assign` no centroid moves: one pass finds the partition, with all its totals. With
-    `keep_totals` these are kept however small the batches are.
+    How far they end from `before` is found on the way. With `only_assign` no centroid moves: one
+    pass finds the partition, with all its totals. With `keep_totals` these are kept however small
+    the batches are.
     """
     n_clusters, n_features = centroids.shape
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = np.array(centroids, dtype=np.float64, order="C")
     masses = np.empty(n_clusters)
+    moved = None if before is None else np.empty(n_clusters)
     known, newest = window.partition, window.newest
     division, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (
         _kernel.lloyd(
@@ -141,6 +145,8 @@ def fit_window(
             None if newest is None else newest.division,
             centroids,
             masses,
+            before,
+            moved,
             0 if only_assign else limits.max_iter,
             limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
             thread_count(limits.n_threads),
@@ -156,6 +162,7 @@ def fit_window(
         window=window.divided(kept),
         centroids=frozen(centroids),
         masses=frozen(masses),
+        moved=None if moved is None else frozen(moved),
         initial_error=(initial + within) / mass,
         error=(error + within) / mass,
         newest_error=(newest_error + batch.within) / batch.mass,
@@ -210,8 +217,7 @@ def nearest(
     return labels, squared
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
+class Measured(NamedTuple):
     """Points under centroids that have not learnt them."""
 
     error: float

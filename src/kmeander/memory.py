@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from kmeander.ladder import Ladder
 
 
-@dataclass(frozen=True, eq=False)
-class Memory:
+class Memory(NamedTuple):
     """All that a model has learnt. Replaced as a whole, so a batch is learnt or it is not."""
 
     window: Window

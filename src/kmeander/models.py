@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import generator_for, share_kept, whole_number
@@ -149,13 +148,13 @@ class FSKM(StreamModel):
         And the number of distances that it took.
         """
         if not self._chooses_rho:
-            return replace(memory, ladder=None) if memory.ladder else memory, 0
+            return memory._replace(ladder=None) if memory.ladder else memory, 0
         assert memory.centroids is not None
         partition = memory.window.partition
         if memory.ladder is None or partition is None or partition.totals is None:
-            return replace(memory, ladder=memory.ladder or Ladder()), 0  # rho was given until now
+            return memory._replace(ladder=memory.ladder or Ladder()), 0  # rho was given until now
         ladder = memory.ladder.after(memory.window, batch, memory.centroids, self.limits)
-        return replace(memory, ladder=ladder), len(RHOS) * batch.n_points * self.n_clusters
+        return memory._replace(ladder=ladder), len(RHOS) * batch.n_points * self.n_clusters
 
     def _prepare(self) -> None:
         if self.init != "previous":
@@ -270,7 +269,7 @@ class PSKM(StreamModel):
 
     def _begin(self, memory: Memory, batch: Batch, clock: Clock, *, wait: bool) -> Memory:
         if batch.concept != memory.concept:
-            memory = replace(memory, waiting_points=None, waiting_weights=None, waiting_within=0.0)
+            memory = memory._replace(waiting_points=None, waiting_weights=None, waiting_within=0.0)
         return super()._begin(memory, batch, clock, wait=wait)
 
     def _continue(

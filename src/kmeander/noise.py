@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import log, log1p, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,16 +66,25 @@ class Change:
     z: float
 
 
-@dataclass(frozen=True, eq=False)
-class Changes:
+class Changes(NamedTuple):
     """What sampling noise does not explain."""
 
     moved: list[Change]
     shares: list[Change]
     elsewhere: list[int]  # rows whose centroid moved farther than their points lie from it
-    variance: Vector  # (n_clusters,) of the points about their cluster's mean, summed over columns
-    share: Vector  # (n_clusters,) of the newest batch
-    share_before: Vector  # (n_clusters,) of the batches that it was compared with
+    evidence: NDArray[np.float64]  # see changes.hpp
+
+    @property
+    def variance(self) -> Vector:
+        """Of the points about their cluster's mean, summed over columns; (n_clusters,)."""
+        variance: Vector = self.evidence[0]
+        return variance
+
+    @property
+    def share_before(self) -> Vector:
+        """Of the batches that the newest was compared with; (n_clusters,)."""
+        share: Vector = self.evidence[5]
+        return share
 
 
 def changes_beyond_noise(
@@ -136,8 +146,7 @@ def changes_beyond_noise(
         z = _root_deviance(now * size, size, then * n_then, n_then)
         if z > levels.share:
             found_shares.append(Change(row, now, then, z))
-    variance, _, _, _, share, before, _ = evidence
-    return Changes(found_moved, found_shares, elsewhere, variance, share, before)
+    return Changes(found_moved, found_shares, elsewhere, evidence)
 
 
 # Where there is no noise at all, as among equal points at 0.

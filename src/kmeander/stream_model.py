@@ -306,16 +306,19 @@ class StreamModel(ABC):
             rng = generator_for(self.seed, batch.index, 2)
             refined = swap_centroids(window, start.centroids, self._n_candidates, rng, self.limits)
             window, swapped = refined.window, refined.swapped
-            start = replace(start, centroids=refined.centroids)
+            start = start._replace(centroids=refined.centroids)
             start = start.plus(refined.n_distances, plain=refined.n_distances_plain)
         fit = fit_window(
-            window, start.centroids, self.limits, keep_totals=memory.ladder is not None
+            window,
+            start.centroids,
+            self.limits,
+            before=memory.centroids,
+            keep_totals=memory.ladder is not None,
         )
         estimate = None if arrival is None else arrival.estimate
         epsilon, se = (None, None) if estimate is None else (estimate.epsilon, estimate.se)
         z = None if arrival is None else arrival.z
-        moved = None if memory.centroids is None else _lengths(fit.centroids - memory.centroids)
-        if memory.lineage is None or memory.centroids is None or moved is None:
+        if memory.lineage is None or memory.centroids is None or fit.moved is None:
             followed = Followed(Lineage.begun(fit.centroids, batch.index), (), None)
         else:
             assert arrival is not None  # where there are centroids, the batch was measured
@@ -324,7 +327,7 @@ class StreamModel(ABC):
                 arrived,
                 fit,
                 memory.centroids,
-                moved,
+                fit.moved,
                 arrival.partition,
                 batch.index,
                 remembered=memory.window,
@@ -333,6 +336,7 @@ class StreamModel(ABC):
                 last=memory.step,
                 n_threads=self.limits.n_threads,
             )
+        misfits = misfits_at(batch.index, fit.window, fit.centroids, fit.masses)
         step = Step(
             index=batch.index,
             n_points=batch.n_rows,
@@ -348,7 +352,7 @@ class StreamModel(ABC):
             batch_error=fit.newest_error,
             centroids=fit.centroids,
             masses=fit.masses,
-            moved=moved,
+            moved=fit.moved,
             reseeded=fit.reseeded,
             n_iter=fit.n_iter,
             converged=fit.converged,
@@ -360,7 +364,8 @@ class StreamModel(ABC):
             drift_z=z,
             history_kept=history_kept,
             swapped=swapped,
-            **vars(misfits_at(batch.index, fit.window, fit.centroids, fit.masses)),
+            merged=misfits.merged,
+            holds_two=misfits.holds_two,
             ids=followed.lineage.ids,
             events=followed.events,
             why=followed.why,
@@ -399,8 +404,7 @@ class StreamModel(ABC):
                 f"previous has {len(centroids)} centroids, the model has {self.n_clusters}."
             )
         fit = fit_window(memory.window, frozen_copy(centroids), self.limits, only_assign=True)
-        return replace(
-            memory,
+        return memory._replace(
             centroids=fit.centroids,
             window=fit.window,
             expected_error=fit.expected_error,
@@ -409,7 +413,3 @@ class StreamModel(ABC):
 
 def _n_means(batch: Batch) -> int | None:
     return None if batch.within is None else batch.n_points
-
-
-def _lengths(rows: Centroids) -> Any:
-    return frozen(np.sqrt((rows * rows).sum(axis=1)))

@@ -315,7 +315,8 @@ class Window:
         n_points, mass, n_effective, has_weights = _kernel.weigh(
             self.rows, self.ages, self.rho, decay
         )
-        has_summaries = any(batch.summary is not None for batch in self.batches)
+        summaries = [batch.summary for batch in self.batches]
+        has_summaries = summaries.count(None) < len(summaries)
         return _Overview(has_summaries, has_weights, n_points, frozen(decay), mass, n_effective)
 
     @property
