@@ -31,16 +31,14 @@ void PackedCentroids::pack(const double *centroids) {
     }
 }
 
-// The median along each column: one cluster of values that stand for something else, like 1e30 for
-// "none", must not take the digits of all others.
+// Along each column the middle one of three: a cluster of values that stand for something else, like
+// 1e30 for "none", must not take the digits of all others.
 void PackedCentroids::choose_shift(const double *centroids) {
     shift_.resize(d_);
-    std::vector<double> column(k_);
+    const double *middle = centroids + k_ / 2 * d_, *last = centroids + (k_ - 1) * d_;
     for (std::size_t j = 0; j < d_; ++j) {
-        for (std::size_t c = 0; c < k_; ++c) column[c] = centroids[c * d_ + j];
-        const auto middle = column.begin() + static_cast<std::ptrdiff_t>(k_ / 2);
-        std::nth_element(column.begin(), middle, column.end());
-        shift_[j] = *middle;
+        const auto [low, high] = std::minmax(centroids[j], middle[j]);
+        shift_[j] = std::max(low, std::min(high, last[j]));
     }
 }
 

@@ -4,11 +4,16 @@
 // outside an array is refused. The GIL is released while the kernel works.
 #include "bindings.hpp"
 
+#include <nanobind/stl/pair.h>
+
 #include <tuple>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "assignment.hpp"
 #include "matching.hpp"
+#include "medians.hpp"
 #include "summaries.hpp"
 
 namespace nb = nanobind;
@@ -38,6 +43,20 @@ void merge_costs(const Centroids &previous, const Weights &previous_masses, cons
     kmeander::merge_costs({aligned(previous.data()), aligned(previous_masses.data()), n},
                           {aligned(current.data()), aligned(current_masses.data()), m},
                           previous.shape(1), squared.data(), costs.data());
+}
+
+void average(const Centroids &previous, const Weights &previous_masses, const Centroids &current,
+             const Weights &current_masses, const In1<std::int64_t> &partners, Out2 means) {
+    const std::size_t n = previous.shape(0), m = current.shape(0), d = previous.shape(1);
+    need(current.shape(1) == d, "centroids differ in columns");
+    need(previous_masses.shape(0) == n && current_masses.shape(0) == m && partners.shape(0) == n,
+         "one mass and partner per centroid is needed");
+    need(means.shape(0) == n && means.shape(1) == d, "outputs do not fit the centroids");
+    for (std::size_t c = 0; c < n; ++c)
+        need(partners.data()[c] < static_cast<std::int64_t>(m), "a partner that there is not");
+    kmeander::average({aligned(previous.data()), aligned(previous_masses.data()), n},
+                      {aligned(current.data()), aligned(current_masses.data()), m},
+                      partners.data(), d, means.data());
 }
 
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
@@ -70,6 +89,13 @@ std::int64_t first_beyond(const Points &points, double limit, std::optional<OutP
     return kmeander::first_beyond(rows, limit, to);
 }
 
+std::tuple<double, double, double> medians(
+    const std::vector<std::pair<double, double>> &estimates) {
+    need(!estimates.empty(), "no estimates");
+    const kmeander::Medians found = kmeander::medians(estimates);
+    return {found.value, found.deviation, found.square};
+}
+
 const char *instruction_set() { return kmeander::instruction_set().name; }
 
 }  // namespace
@@ -83,10 +109,13 @@ NB_MODULE(_kernel, module) {
                "squared"_a.noconvert(), "n_threads"_a);
     module.def("merge_costs", &merge_costs, "previous"_a, "previous_masses"_a, "current"_a,
                "current_masses"_a, "squared"_a.noconvert(), "costs"_a.noconvert());
+    module.def("average", &average, "previous"_a, "previous_masses"_a, "current"_a,
+               "current_masses"_a, "partners"_a, "means"_a.noconvert());
     module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
                "masses"_a.noconvert());
     module.def("first_beyond", &first_beyond, "points"_a, "limit"_a,
                "copy"_a.noconvert().none() = nb::none());
+    module.def("medians", &medians, "estimates"_a);
     module.def("instruction_set", &instruction_set);
     border::define_window(module);
 }

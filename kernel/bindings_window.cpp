@@ -182,6 +182,39 @@ std::tuple<std::size_t, double, double, bool> weigh(const Window &window,
     return {n_points, mass, spread > 0.0 ? mass * mass / spread : 0.0, has_weights};
 }
 
+// Decayed mass of each cluster in the batches that the division knows, after those that have gone.
+void cluster_masses(const Window &window, const Weights &decay, const Division &division,
+                    std::size_t batches_gone, std::size_t points_gone, Out1<double> masses) {
+    need(decay.shape(0) == window.size(), "one entry per batch is needed");
+    const std::size_t k = masses.shape(0), n_points = division.n_points();
+    std::fill_n(masses.data(), k, 0.0);
+    if (division.totals) {
+        const Division::Totals &totals = *division.totals;
+        need(totals.k == k && batches_gone <= totals.n_batches &&
+                 totals.n_batches - batches_gone <= window.size(),
+             "totals do not fit the window");
+        for (std::size_t b = batches_gone; b < totals.n_batches; ++b)
+            for (std::size_t c = 0; c < k; ++c)
+                masses.data()[c] += decay.data()[b - batches_gone] * totals.masses[b * k + c];
+        return;
+    }
+    need(points_gone <= n_points, "more points gone than there were");
+    const std::int32_t *next = division.points->labels.data() + points_gone;
+    const std::int32_t *end = division.points->labels.data() + n_points;
+    need(are_labels(next, end, k), "labels of no cluster");
+    std::vector<double> added(k);
+    for (std::size_t b = 0; b < window.size() && next < end; ++b) {
+        const Remembered &batch = *window[b];
+        need(batch.rows.count <= static_cast<std::size_t>(end - next),
+             "labels and points differ in length");
+        std::fill(added.begin(), added.end(), 0.0);
+        for (std::size_t i = 0; i < batch.rows.count; ++i)
+            added[static_cast<std::size_t>(next[i])] += batch.shares ? batch.shares[i] : 1.0;
+        for (std::size_t c = 0; c < k; ++c) masses.data()[c] += decay.data()[b] * added[c];
+        next += batch.rows.count;
+    }
+}
+
 std::tuple<double, double, Division> measure(const Remembered &batch, const Centroids &centroids,
                                              std::size_t n_threads) {
     need_rows(batch.rows, centroids.shape(1));
@@ -496,6 +529,8 @@ void define_window(nb::module_ &module) {
         .def("without_totals", &without_totals)
         .def("renumbered", &renumbered, "order"_a, "d"_a);
     module.def("weigh", &weigh, "window"_a, "ages"_a, "rho"_a, "decay"_a.noconvert());
+    module.def("cluster_masses", &cluster_masses, "window"_a, "decay"_a, "division"_a,
+               "batches_gone"_a, "points_gone"_a, "masses"_a.noconvert());
     module.def("measure", &measure, "batch"_a, "centroids"_a, "n_threads"_a);
     module.def("seed", &seed, "batch"_a, "uniforms"_a, "chosen"_a.noconvert(), "n_threads"_a);
     module.def("lloyd", &lloyd, "window"_a, "decay"_a, "known"_a.none(), "batches_gone"_a,

@@ -26,7 +26,7 @@ constexpr float kWakeAhead = 2.0F;
 constexpr double kPerScanned = 16.0, kPerListed = 100.0, kPerLook = 1000.0, kShareLookedAt = 0.1;
 
 // How many points before it is measured a row is asked for.
-constexpr std::size_t kAhead = 32;
+constexpr std::size_t kAhead = 64;
 
 }  // namespace
 

@@ -368,7 +368,7 @@ def test_the_kernel_refuses_divisions_that_do_not_fit() -> None:
     def lloyd(*known: Any, start: Any = centroids, window: Any = window) -> None:
         run: Any = _kernel.lloyd
         masses = np.zeros(len(start))
-        run(window, decay[: len(window)], *known, start.copy(), masses, 9, 0.0, 1)
+        run(window, decay[: len(window)], *known, start.copy(), masses, None, None, 9, 0.0, 1)
 
     lloyd(division, 0, 0, division)
     with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):

@@ -62,6 +62,14 @@ def weigh(
     rho: float,
     decay: Weights,  # out  (batches,)
 ) -> tuple[int, float, float, bool]: ...  # points, mass, effective points, any weights
+def cluster_masses(
+    window: Sequence[Rows],  # in   the oldest first
+    decay: Weights,  # in   (batches,)
+    division: Division,  # in   of the first batches,
+    batches_gone: int,  # after so many that it begins with
+    points_gone: int,  # and their points
+    masses: Masses,  # out  (k,) decayed
+) -> None: ...
 def measure(
     batch: Rows,
     centroids: Centroids,  # in   (k, d)
@@ -129,6 +137,14 @@ def merge_costs(
     squared: NDArray[np.float64],  # out  (k, m)  squared distances
     costs: NDArray[np.float64],  # out  (k, m)  Ward's cost of merging each pair
 ) -> None: ...
+def average(
+    previous: Centroids,  # in   (k, d)
+    previous_masses: Masses,  # in   (k,)
+    current: Centroids,  # in   (m, d)
+    current_masses: Masses,  # in   (m,)
+    partners: NDArray[np.int64],  # in   (k,)  which of the current, or -1
+    means: Centroids,  # out  (k, d)  weighted
+) -> None: ...
 def summarise(
     points: Points,  # in   (n, d)
     weights: Weights | None,  # in   (n,)
@@ -161,4 +177,7 @@ def first_beyond(
     limit: float,
     copy: Points | None = None,  # out  (n, d) the same values
 ) -> int: ...  # position of the first value not finite or beyond the limit, or -1
+def medians(
+    estimates: Sequence[tuple[float, float]],  # in   values and their standard errors
+) -> tuple[float, float, float]: ...  # of the values, their deviations from it, the squared errors
 def instruction_set() -> str: ...

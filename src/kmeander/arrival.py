@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist, median
+from statistics import NormalDist
 from typing import NamedTuple
 
+from kmeander import _kernel
 from kmeander.lloyd import Limits, measure
 from kmeander.memory import Memory
 from kmeander.records import Batch
@@ -51,10 +52,8 @@ class Estimate(NamedTuple):
             return None
         centre = beyond = 0.0
         if usual:
-            epsilons, errors = zip(*usual, strict=True)
-            centre = median(epsilons)
-            spread = _NORMAL_SPREAD * median([abs(epsilon - centre) for epsilon in epsilons])
-            beyond = max(0.0, spread**2 - median([se * se for se in errors]))
+            centre, deviation, explained = _kernel.medians(usual)
+            beyond = max(0.0, (_NORMAL_SPREAD * deviation) ** 2 - explained)
         deviation = math.sqrt(self.se**2 + beyond)
         if deviation == 0:
             return None

@@ -241,17 +241,15 @@ def _placed(previous: Centroids, found: Centroids, matching: Matching) -> Centro
 
 def _averaged(previous: Clusters, current: Clusters, matching: Matching) -> Centroids:
     """Return the weighted mean of each pair (Theorem 3); without partner or mass: unchanged."""
-    gained = current.masses[matching]
-    if len(current.masses) < len(matching):
-        gained[matching < 0] = 0.0
-    total = previous.masses + gained
-    share = np.divide(gained, total, out=np.zeros_like(total), where=total > 0)[:, np.newaxis]
-    # Exact at both ends, and for equal centroids: no rounding moves a cluster that has no reason.
-    partners = current.centroids[matching]
-    averaged: Centroids = previous.centroids + share * (partners - previous.centroids)
-    whole = np.flatnonzero(share == 1.0)
-    if whole.size:
-        averaged[whole] = partners[whole]
+    averaged = np.empty_like(previous.centroids)
+    _kernel.average(
+        previous.centroids,
+        previous.masses,
+        current.centroids,
+        current.masses,
+        matching,
+        averaged,
+    )
     return averaged
 
 

@@ -176,17 +176,6 @@ def fit_window(
     )
 
 
-def fit_points(
-    points: Points,
-    weights: Weights | None,
-    centroids: Centroids,
-    limits: Limits,
-    known: Partition | None = None,
-) -> LloydResult:
-    """Run weighted Lloyd from `centroids` on one set of points, all checked before."""
-    return fit_batch(Remembered(points, weights), centroids, limits, known)
-
-
 def fit_batch(
     batch: Remembered, centroids: Centroids, limits: Limits, known: Partition | None = None
 ) -> LloydResult:
@@ -279,7 +268,7 @@ def weighted_lloyd(
     points = checked_points(X)
     weights = checked_weights(sample_weight, len(points))
     start = checked_centroids(centroids, points.shape[1])
-    return fit_points(points, weights, start, Limits(max_iter, tol, n_threads))
+    return fit_batch(Remembered(points, weights), start, Limits(max_iter, tol, n_threads))
 
 
 def _mean_variance(window: Window) -> float:

@@ -388,14 +388,12 @@ class Window:
         """Decayed weight of each cluster; with the ages after an arrival this is w*."""
         if self.partition is None or not self.batches:
             return np.zeros(n_clusters)
-        if self.partition.totals is not None:
-            masses = self.partition.totals.masses
-        else:
-            pairs = zip(self.batches, self.labels, strict=False)
-            counts = [np.bincount(labels, batch.weights, n_clusters) for batch, labels in pairs]
-            masses = np.array(counts, dtype=np.float64)
-        total: Masses = (self.decay[: len(masses), np.newaxis] * masses).sum(axis=0)
-        return total
+        masses = np.empty(n_clusters)
+        known = self.partition
+        _kernel.cluster_masses(
+            self.rows, self.decay, known.division, known.batches_gone, known.points_gone, masses
+        )
+        return masses
 
     def aged(
         self,
