@@ -489,6 +489,43 @@ Named compare(const Division &division, const Weights &decay, std::optional<Weig
     return {std::move(found.moved), std::move(found.share), std::move(found.elsewhere)};
 }
 
+// Weight that went from each cluster before to each cluster now: decayed in all batches, and in the
+// newest, whose points `arrived` divides by the clusters before.
+void flows(const Window &window, const Weights &decay, const Division *known, std::size_t points_gone,
+           const Division &arrived, const Division &found, Out2 flow, Out2 newest) {
+    const std::size_t k = flow.shape(0);
+    need(!window.empty() && decay.shape(0) == window.size(), "one entry per batch is needed");
+    for (const Out2 &table : {flow, newest})
+        need(table.shape(0) == k && table.shape(1) == k, "flows are from each cluster to each");
+    const std::size_t n_points = count_points(window, window.front()->rows.columns);
+    const std::size_t n_older = n_points - window.back()->rows.count;
+    need(n_older == 0 || (known != nullptr && known->n_points() >= points_gone + n_older),
+         "labels and points differ in length");
+    need(arrived.n_points() == window.back()->rows.count, "labels and points differ in length");
+    const std::int32_t *now = last_labels(found, n_points, k);
+    const std::int32_t *then = nullptr;
+    if (n_older > 0) {
+        then = known->points->labels.data() + points_gone;
+        need(are_labels(then, then + n_older, k), "labels of no cluster");
+    }
+    std::fill_n(flow.data(), k * k, 0.0);
+    std::fill_n(newest.data(), k * k, 0.0);
+    for (std::size_t b = 0; b < window.size(); ++b) {
+        const Remembered &batch = *window[b];
+        const bool is_newest = b + 1 == window.size();
+        if (is_newest) then = last_labels(arrived, batch.rows.count, k);
+        for (std::size_t i = 0; i < batch.rows.count; ++i) {
+            const double weight = batch.shares == nullptr ? 1.0 : batch.shares[i];
+            const std::size_t pair = static_cast<std::size_t>(then[i]) * k +
+                                     static_cast<std::size_t>(now[i]);
+            flow.data()[pair] += decay.data()[b] * weight;
+            if (is_newest) newest.data()[pair] += weight;
+        }
+        then += batch.rows.count;
+        now += batch.rows.count;
+    }
+}
+
 void moments(const Window &window, const Weights &decay, const Division &division,
              const Centroids &centroids, Out1<double> masses, Out2 sums, Out2 squares) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
@@ -547,6 +584,8 @@ void define_window(nb::module_ &module) {
     module.def("compare", &compare, "division"_a, "decay"_a, "points_per_mass"_a.none(),
                "is_whole"_a.none(), "oldest"_a, "since"_a, "moved"_a, "moved_level"_a,
                "share_level"_a, "evidence"_a.noconvert());
+    module.def("flows", &flows, "window"_a, "decay"_a, "known"_a.none(), "points_gone"_a, "arrived"_a,
+               "found"_a, "flow"_a.noconvert(), "newest"_a.noconvert());
     module.def("moments", &moments, "window"_a, "decay"_a, "division"_a, "centroids"_a,
                "masses"_a.noconvert(), "sums"_a.noconvert(), "squares"_a.noconvert());
 }

@@ -13,7 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kmeander import FSKM, PSKM, Batch, ForgetfulKMeans, InputError, Step, load, remap, run
+from kmeander import (
+    FSKM,
+    PSKM,
+    Batch,
+    ForgetfulKMeans,
+    InputError,
+    Step,
+    identity,
+    load,
+    remap,
+    run,
+)
 from kmeander.sinks.steps import read_steps
 from tests.conftest import INITS, drifting_stream
 from tests.test_checkpoint import GOLDEN
@@ -173,3 +184,36 @@ def test_sinks_write_ids_and_steps_read_back_can_be_remapped(tmp_path: Path) -> 
     assert found[-1].ids is not None and found[0].ids is not None
     carried = remap(found[0].ids, found[0], found[-1])
     assert set(carried.tolist()) <= {-1, *found[-1].ids.tolist()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_single_suspect_is_judged_as_among_several(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The short way says what the long one says, at every batch of streams that jump about."""
+
+    def steps() -> list[Step]:
+        rng = np.random.default_rng(seed)
+        model = FSKM(6, init="previous", rho=0.6, random_state=seed)
+        centres = rng.normal(scale=4.0, size=(6, 3))
+        found = []
+        for index in range(60):
+            if index % 3 == 0:  # one goes far away, another a little
+                centres[rng.integers(6)] += rng.normal(scale=4.0, size=3)
+                centres[rng.integers(6)] += rng.normal(scale=0.5, size=3)
+            points = centres[rng.integers(6, size=90)] + rng.normal(size=(90, 3))
+            found.append(model.step(Batch(index, points)))
+        return found
+
+    asked = []
+    stays = identity._stays
+
+    def noted(*arguments: Any) -> bool:
+        asked.append(stays(*arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(identity, "_stays", noted)
+    short = steps()
+    assert True in asked and False in asked
+    monkeypatch.setattr(identity, "_stays", lambda *arguments: False)
+    assert steps() == short

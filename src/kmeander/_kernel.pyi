@@ -163,6 +163,16 @@ def compare(
     share_level: float,
     evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
+def flows(
+    window: Sequence[Rows],  # in   the oldest first
+    decay: Weights,  # in   (batches,)
+    known: Division | None,  # in   of all batches but the newest, before,
+    points_gone: int,  # after so many points that it begins with
+    arrived: Division,  # in   of the newest, before
+    found: Division,  # in   of all, now
+    flow: NDArray[np.float64],  # out  (k, k)  decayed weight from each cluster to each
+    newest: NDArray[np.float64],  # out  (k, k)  that of the newest batch
+) -> None: ...
 def moments(
     window: Sequence[Rows],  # in   the oldest first
     decay: Weights,  # in   (batches,)

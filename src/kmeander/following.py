@@ -91,7 +91,7 @@ def follow(
     settled, new = lineage, set[int]()
     if elsewhere:
         suspects = np.array(sorted(elsewhere))
-        found = settle_ids(lineage, window, fit, before, newest.labels, suspects, index, remembered)
+        found = settle_ids(lineage, window, fit, before, newest, suspects, index, remembered)
         settled = found.lineage
         events += found.events
         new = set(settled.ids.tolist()) - set(lineage.ids.tolist())

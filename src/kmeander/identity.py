@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Centroids, Labels, frozen
+from kmeander import _kernel
+from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event
 from kmeander.lineage import NOBODY, Lineage, endings
 from kmeander.lloyd import WindowFit
-from kmeander.window import Window
+from kmeander.window import Partition, Window
 
 Table = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -41,7 +42,7 @@ def settle_ids(
     window: Window,
     fit: WindowFit,
     before: Centroids,
-    newest_labels: Labels,
+    arrived: Partition,
     suspects: NDArray[np.intp],
     index: int,
     remembered: Window | None = None,
@@ -58,7 +59,7 @@ def settle_ids(
         After it.
     before : ndarray of shape (n_clusters, n_features)
         Centroids before the batch.
-    newest_labels : ndarray of int
+    arrived : Partition
         Which of `before` is nearest to each point of the newest batch.
     suspects : ndarray of int
         Rows whose centroid is not where it was; all others keep their ids.
@@ -67,9 +68,16 @@ def settle_ids(
     remembered : Window, optional
         The batches before this one came, if others than those of `window`.
     """
-    flow, newest = _flows(window, fit, newest_labels, len(before))
+    flow, newest = _flows(window, fit, arrived, len(before))
     # Where clusters were before what is happening now, if it began as lately as the window.
     is_recent = index - lineage.since <= 2 * window.n_batches
+    if len(suspects) == 1:
+        row = int(suspects[0])
+        home, radius = before[row], lineage.variance[row]
+        if is_recent[row]:
+            home, radius = lineage.home[row], lineage.home_variance[row]
+        if _stays(row, flow, home, float(radius), fit.centroids):
+            return Settled(lineage, ())
     homes = np.where(is_recent[:, np.newaxis], lineage.home, before)
     variance = np.where(is_recent, lineage.home_variance, lineage.variance)
     gets = newest.sum(axis=1)
@@ -118,24 +126,38 @@ def settle_ids(
     return Settled(settled, (*starts, *ends))
 
 
-def _flows(window: Window, fit: WindowFit, newest: Labels, n_clusters: int) -> tuple[Table, Table]:
+def _flows(
+    window: Window, fit: WindowFit, newest: Partition, n_clusters: int
+) -> tuple[Table, Table]:
     """Return the weight that went from each row before to each row now.
 
     First the decayed weight in all batches, then that in the newest, as a share of it. Its points
     come from the nearest of the old centroids.
     """
-    assert fit.window.partition is not None
-    older = [] if window.partition is None else [window.partition.labels]
-    pairs = np.concatenate([*older, newest]).astype(np.int64) * n_clusters
-    pairs += fit.window.partition.labels
-    weights = np.repeat(window.decay, [batch.n_points for batch in window.batches])
-    if window.has_weights:
-        weights *= np.concatenate([batch.weights_or_ones for batch in window.batches])
-    shape, n_pairs = (n_clusters, n_clusters), n_clusters * n_clusters
-    flow = np.bincount(pairs, weights, n_pairs).astype(np.float64, copy=False).reshape(shape)
-    batch = window.batches[-1]
-    arrived = np.bincount(pairs[-batch.n_points :], batch.weights, n_pairs).reshape(shape)
-    return flow, arrived / batch.mass
+    flow, arrived = np.empty((2, n_clusters, n_clusters))
+    known = window.partition
+    _kernel.flows(
+        window.rows,
+        window.decay,
+        None if known is None else known.division,
+        0 if known is None else known.points_gone,
+        newest.division,
+        fit.found.division,
+        flow,
+        arrived,
+    )
+    arrived /= window.batches[-1].mass
+    return flow, arrived
+
+
+def _stays(row: int, flow: Table, home: Centroids, variance: float, centroids: Centroids) -> bool:
+    """Whether the only suspect is what it was: most of its points were its own.
+
+    As `_sources` would say, with less to look at.
+    """
+    gaps = home - centroids[row]
+    far = float((gaps * gaps).sum()) > 1e290 * variance
+    return not far and bool(flow[row, row] > 0 and flow[row, row] >= SAME * flow[:, row].sum())
 
 
 def _sources(
