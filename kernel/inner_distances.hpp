@@ -249,12 +249,21 @@ void project(const void *const *points, bool is_float32, std::size_t count, std:
     run(points, count, d, centroid, ways, n_ways, squared, along, stride);
 }
 
+// Add `factor` times a row to `sums`.
+inline void add_scaled(const double *row, double factor, std::size_t d, double *sums) {
+    std::size_t j = 0;
+    for (; j + 4 <= d; j += 4) {
+        const Four sum = load_four(sums + j) + factor * load_four(row + j);
+        __builtin_memcpy(sums + j, &sum, sizeof sum);
+    }
+    for (; j < d; ++j) sums[j] = sums[j] + factor * row[j];
+}
+
 void find_direction(double *rows, const double *weights, std::size_t count, std::size_t d,
                     std::size_t n_steps, double *__restrict way, double *__restrict room) {
     const auto clear = [d](double *values) { __builtin_memset(values, 0, d * sizeof *values); };
     clear(room);
-    for (std::size_t i = 0; i < count; ++i)
-        for (std::size_t j = 0; j < d; ++j) room[j] = room[j] + weights[i] * rows[i * d + j];
+    for (std::size_t i = 0; i < count; ++i) add_scaled(rows + i * d, weights[i], d, room);
     clear(way);
     for (std::size_t i = 0; i < count; ++i) {
         double *__restrict row = rows + i * d;
@@ -278,8 +287,7 @@ void find_direction(double *rows, const double *weights, std::size_t count, std:
             std::size_t j = 0;
             for (; j + 4 <= d; j += 4) parts = parts + load_four(row + j) * load_four(way + j);
             if (j < d) parts = parts + load_rest(row + j, d - j) * load_rest(way + j, d - j);
-            const double along = weights[i] * total(parts);
-            for (j = 0; j < d; ++j) room[j] = room[j] + along * row[j];
+            add_scaled(row, weights[i] * total(parts), d, room);
         }
         double largest = 0.0;
         for (std::size_t j = 0; j < d; ++j) {

@@ -7,15 +7,6 @@
 #include "bounds.hpp"
 
 namespace kmeander {
-namespace {
-
-double squared_between(const double *one, const double *other, std::size_t d) {
-    double squared = 0.0;
-    for (std::size_t j = 0; j < d; ++j) squared += (one[j] - other[j]) * (one[j] - other[j]);
-    return squared;
-}
-
-}  // namespace
 
 Movement::Movement(std::size_t k, std::size_t d)
     : k_(k),
@@ -26,7 +17,7 @@ Movement::Movement(std::size_t k, std::size_t d)
       others_(k * kMaxEpochs),
       margin_(k * kMaxEpochs),
       near_(k * kMaxEpochs),
-      moved_(k * kMaxEpochs * packed_.n_blocks()),
+      moved_(has_few_rows() ? 0 : k * kMaxEpochs * packed_.n_blocks()),
       apart_(k * packed_.n_blocks()),
       nearest_other_(k),
       between_(k * k, std::numeric_limits<float>::infinity()),
@@ -60,31 +51,47 @@ void Movement::open(const double *centroids) {
     tables_are_stale_ = false;
     now_ = snapshots_.size();
     remember(centroids);
-    std::vector<float> block_most(n_blocks()), own(k_);
     for (std::size_t epoch = 0; epoch < snapshots_.size(); ++epoch) {
-        std::fill(block_most.begin(), block_most.end(), 0.0F);
+        // The farthest move and the next: the farthest of the others is one of the two.
+        float most = 0.0F, next = 0.0F;
         for (std::size_t c = 0; c < k_; ++c) {
-            const double *then = snapshots_[epoch].data() + c * d_;
-            float &own_moved = own_[key_of(c, epoch)];
+            float &own = own_[key_of(c, epoch)];
             if (stray_[c] || epoch == now_)
-                own_moved = bound_above(squared_between(centroids + c * d_, then, d_));
-            own[c] = own_moved;
-            float &most = block_most[packed_.block_of(c)];
-            most = std::max(most, own[c]);
+                own = moved_from(snapshots_[epoch].data() + c * d_, centroids + c * d_);
+            next = std::max(next, std::min(most, own));
+            most = std::max(most, own);
         }
         for (std::size_t c = 0; c < k_; ++c) {
             const std::size_t key = key_of(c, epoch);
-            float *moved = moved_.data() + key * n_blocks();
-            std::copy(block_most.begin(), block_most.end(), moved);
-            const std::size_t home = packed_.block_of(c), first = home * packed_.lanes();
-            moved[home] = 0.0F;
-            for (std::size_t other = first; other < first + packed_.size_of(home); ++other)
-                if (other != c) moved[home] = std::max(moved[home], own[other]);
-            const float others = *std::max_element(moved, moved + n_blocks());
-            others_[key] = others;
+            others_[key] = own_[key] < most ? most : next;
             // Finite, so that a bound that is infinite exceeds it.
-            margin_[key] = std::min(rounded_up(own[c] + others), std::numeric_limits<float>::max());
+            margin_[key] = std::min(rounded_up(own_[key] + others_[key]),
+                                    std::numeric_limits<float>::max());
         }
+        if (!has_few_rows()) find_moved_blocks(epoch);
+    }
+}
+
+float Movement::moved_from(const double *then, const double *now) const {
+    double squared;
+    set_.squared_pairs(&now, &then, 1, d_, &squared);
+    return bound_above(squared);
+}
+
+// For each cluster the farthest move in every block, its own left out.
+void Movement::find_moved_blocks(std::size_t epoch) {
+    std::vector<float> most(n_blocks(), 0.0F);
+    for (std::size_t c = 0; c < k_; ++c) {
+        float &of_block = most[packed_.block_of(c)];
+        of_block = std::max(of_block, own_[key_of(c, epoch)]);
+    }
+    for (std::size_t c = 0; c < k_; ++c) {
+        float *moved = moved_.data() + key_of(c, epoch) * n_blocks();
+        std::copy(most.begin(), most.end(), moved);
+        const std::size_t home = packed_.block_of(c), first = home * packed_.lanes();
+        moved[home] = 0.0F;
+        for (std::size_t other = first; other < first + packed_.size_of(home); ++other)
+            if (other != c) moved[home] = std::max(moved[home], own_[key_of(other, epoch)]);
     }
 }
 

@@ -17,6 +17,11 @@ class Movement {
 public:
     Movement(std::size_t k, std::size_t d);
 
+    // Where so few rows of a block's columns are all there is, a point is sooner measured against every
+    // centroid than thought about; nobody asks for `moved` then.
+    static constexpr std::size_t kFewRows = 160;
+    bool has_few_rows() const { return n_blocks() * d_ <= kFewRows; }
+
     static constexpr std::size_t kMaxEpochs = 32;  // kept apart; each costs k * d operations a pass
     static std::size_t key_of(std::size_t label, std::size_t epoch) {
         return label * kMaxEpochs + epoch;
@@ -58,6 +63,8 @@ public:
 
 private:
     void find_strays(const double *centroids);
+    float moved_from(const double *then, const double *now) const;
+    void find_moved_blocks(std::size_t epoch);
 
     const std::size_t k_, d_;
     const InstructionSet &set_;

@@ -14,10 +14,6 @@ constexpr float kGone = -std::numeric_limits<float>::infinity();
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Where so few rows of a block's columns are all there is, a point is sooner measured against every
-// centroid than thought about.
-constexpr std::size_t kFewRows = 160;
-
 // How far beyond the present movement points are woken: so far it may grow before the next scan.
 constexpr float kWakeAhead = 2.0F;
 
@@ -216,7 +212,7 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
     if (n_found == 0) return;
     for (std::size_t f = 0; f < n_found; ++f)
         bench.found[f] += static_cast<std::uint32_t>(begin);
-    if (n_blocks_ * d_ <= kFewRows) {
+    if (movement_.has_few_rows()) {
         std::size_t asked = 0;
         for (std::size_t f = 0; f < n_found; f += kGroupRows) {
             const std::size_t count = std::min(kGroupRows, n_found - f);
