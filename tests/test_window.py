@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmeander import InputError, max_batches_for, rho_for_drift, rho_for_half_life
-from kmeander.lloyd import Limits, fit_window
+from kmeander import Batch, InputError, max_batches_for, rho_for_drift, rho_for_half_life
+from kmeander.lloyd import Limits, fit_window, measure
 from kmeander.window import Window
 from tests import naive
 
@@ -148,3 +150,20 @@ def test_kept_sums_are_those_of_the_labels(rng: np.random.Generator) -> None:
                 mean = expected / weights.sum()
                 scatter = (weights[:, None] * (points - mean) ** 2).sum()
                 assert totals.scatter[b, k] == pytest.approx(scatter)
+
+
+def test_what_the_kernel_holds_is_put_away_and_taken_out(rng: np.random.Generator) -> None:
+    """A batch, a window and its partition can be pickled once the kernel has seen them."""
+    batch = Batch(0, rng.normal(size=(40, 2)), rng.random(40) + 0.5)
+    centroids = rng.normal(size=(3, 2))
+    measured = measure(batch.rows, centroids, 1)
+    window = Window(0.5).joined_by(batch.points, batch.weights, measured.partition)
+    fit = fit_window(window.aged(1.0, 9, None).joined_by(batch.points, None), centroids, Limits())
+    for known in (window, fit.window):
+        again = pickle.loads(pickle.dumps(known))
+        assert str(again.state()) == str(known.state())
+        one, other = (fit_window(w, centroids + 1.0, Limits()) for w in (known, again))
+        assert one.centroids.tobytes() == other.centroids.tobytes()
+        assert one.n_distances == other.n_distances
+    copied = pickle.loads(pickle.dumps(batch))
+    assert measure(copied.rows, centroids, 1).error == measured.error
