@@ -1,4 +1,4 @@
-// The border, for what works on arrays. It and bindings_window.cpp are the files that know Python types.
+// The border, for what works on arrays. The files bindings* alone know Python types.
 //
 // Shapes are checked by the callers in Python, once; here only what would read or write
 // outside an array is refused. The GIL is released while the kernel works.

@@ -15,7 +15,8 @@ from kmeander import FSKM, PSKM, Batch, Step
 from kmeander.arrival import ALARM_Z, Arrival, Estimate, ages_to_keep
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, fit_window, measure
-from kmeander.window import NEGLIGIBLE, Partition
+from kmeander.partition import Partition
+from kmeander.window import NEGLIGIBLE
 from tests import naive
 from tests.test_refine import random_window
 

@@ -21,8 +21,9 @@ from kmeander.lineage import Lineage
 from kmeander.lloyd import Limits, fit_window, nearest
 from kmeander.models import DEFAULTS
 from kmeander.noise import levels_for
+from kmeander.partition import Partition, Totals
 from kmeander.scenarios import ClusterConcept, evolve_clusters
-from kmeander.window import Partition, Remembered, Summary, Totals, Window
+from kmeander.window import Remembered, Summary, Window
 from tests import naive_changes
 
 Points = NDArray[np.float64]

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from kmeander import _kernel
 from kmeander.lloyd import Limits, measure
 from kmeander.memory import Memory
+from kmeander.partition import Partition
 from kmeander.records import Batch
-from kmeander.window import NEGLIGIBLE, Partition
+from kmeander.window import NEGLIGIBLE
 
 # False alarms that adaptive forgetting accepts, per batch.
 FALSE_ALARM_RATE = 1e-3

@@ -81,7 +81,7 @@ def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     --------
     >>> half, far = np.linspace(0.0, 1.0, 200)[:, np.newaxis], 50.0
     >>> points = np.concatenate([half, half + 1.0, half + far, half + far + 5.0])
-    >>> from kmeander.window import Partition
+    >>> from kmeander.partition import Partition
     >>> labels = np.repeat(np.array([0, 1, 2, 2], dtype=np.int32), 200)
     >>> window = Window(0.5).joined_by(points, None, None).divided(Partition(labels))
     >>> misfits(window, np.array([[0.5], [1.5], [53.0]]), np.array([200.0, 200.0, 400.0]))

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from kmeander import _kernel
 from kmeander.arrays import Centroids, Weights
 from kmeander.events import Explanation, Part
+from kmeander.partition import Partition
 from kmeander.records import Ids
-from kmeander.window import Partition, Remembered, Window
+from kmeander.window import Remembered, Window
 
 Table = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ def explain(
     """
     if window.partition is None or not window.batches:
         return None
-    n_known = len(window.labels)
+    n_known = window.n_divided
     older = _Moments(
         window.rows[:n_known], window.decay[:n_known], window.partition.division, before
     )
@@ -126,22 +127,23 @@ class _Moments:
             self.sums,
             self.squares,
         )
+        self.total = float(self.mass.sum())
 
     def add_hidden(self, within: float) -> None:
         """Add what means hide: known in total only, it is shared out like what they show."""
         if within > 0:
             total = self.squares.sum()
-            even = self.mass[:, np.newaxis] / self.mass.sum() / self.squares.shape[1]
+            even = self.mass[:, np.newaxis] / self.total / self.squares.shape[1]
             self.squares += within * (self.squares / total if total > 0 else even)
 
     def parts(self) -> Table:
         """Return the part of each cluster and column in the error."""
-        parts: Table = self.squares / self.mass.sum()
+        parts: Table = self.squares / self.total
         return parts
 
     def cell(self, row: int, column: int) -> _Cell:
         """Return share, mean and variance of one cluster along one column."""
-        mass = float(self.mass[row])
-        mean = float(self.sums[row, column]) / mass if mass > 0 else 0.0
-        square = float(self.squares[row, column]) / mass if mass > 0 else 0.0
-        return _Cell(mass / float(self.mass.sum()), mean, max(square - mean**2, 0.0))
+        mass = self.mass.item(row)
+        mean = self.sums.item(row, column) / mass if mass > 0 else 0.0
+        square = self.squares.item(row, column) / mass if mass > 0 else 0.0
+        return _Cell(mass / self.total, mean, max(square - mean**2, 0.0))

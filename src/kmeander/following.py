@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import dist
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,9 @@ from kmeander.identity import settle_ids
 from kmeander.lineage import Lineage
 from kmeander.lloyd import Limits, WindowFit, fit_window
 from kmeander.noise import FALSE_ALARMS, Change, Changes, Levels, changes_beyond_noise, levels_for
+from kmeander.partition import Partition, Totals
 from kmeander.records import Ids, Step
-from kmeander.window import Partition, Totals, Window
+from kmeander.window import Window
 
 
 class Followed(NamedTuple):
@@ -117,19 +119,20 @@ def _confirmed(
     of a new cluster may have come to an old one's cell: that cluster has neither moved nor grown.
     """
     masses, sums = totals.masses[-1], totals.sums[-1]
+    total = float(masses.sum())
     rows = {number: row for row, number in enumerate(lineage.ids.tolist())}
 
     def has_moved(change: Change) -> bool:
         row = rows.get(int(ids[change.row]))
         if row is None or masses[row] <= 0:
             return False
-        away = sums[row] / masses[row] - before[change.row]
-        return float(np.sqrt((away * away).sum())) >= change.value / 2
+        mean = sums[row] / masses[row]
+        return dist(mean.tolist(), before[change.row].tolist()) >= change.value / 2
 
     def has_changed_share(change: Change) -> bool:
         row = rows.get(int(ids[change.row]))
         assert change.was is not None
-        share = 0.0 if row is None else masses[row] / masses.sum()
+        share = 0.0 if row is None else masses.item(row) / total
         return bool((share - change.was) / (change.value - change.was) >= 0.5)
 
     return changes._replace(

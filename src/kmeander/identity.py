@@ -12,7 +12,8 @@ from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event
 from kmeander.lineage import NOBODY, Lineage, endings
 from kmeander.lloyd import WindowFit
-from kmeander.window import Partition, Window
+from kmeander.partition import Partition
+from kmeander.window import Window
 
 Table = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -135,12 +136,12 @@ def _flows(
     come from the nearest of the old centroids.
     """
     flow, arrived = np.empty((2, n_clusters, n_clusters))
-    known = window.partition
+    known, _, points_gone, _ = window.known
     _kernel.flows(
         window.rows,
         window.decay,
-        None if known is None else known.division,
-        0 if known is None else known.points_gone,
+        known,
+        points_gone,
         newest.division,
         fit.found.division,
         flow,

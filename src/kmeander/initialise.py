@@ -23,8 +23,8 @@ from kmeander.arrays import (
 )
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, LloydResult
+from kmeander.partition import Partition
 from kmeander.seeding import kmeans
-from kmeander.window import Partition
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState

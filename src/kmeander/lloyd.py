@@ -26,7 +26,8 @@ from kmeander.arrays import (
     checked_weights,
     frozen,
 )
-from kmeander.window import Partition, Remembered, Totals, Window
+from kmeander.partition import Partition, Totals
+from kmeander.window import Remembered, Window
 
 
 @dataclass(frozen=True)
@@ -134,15 +135,11 @@ def fit_window(
     centroids = np.array(centroids, dtype=np.float64, order="C")
     masses = np.empty(n_clusters)
     moved = None if before is None else np.empty(n_clusters)
-    known, newest = window.partition, window.newest
     division, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (
         _kernel.lloyd(
             window.rows,
             window.decay,
-            None if known is None else known.division,
-            0 if known is None else known.batches_gone,
-            0 if known is None else known.points_gone,
-            None if newest is None else newest.division,
+            *window.known,
             centroids,
             masses,
             before,

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.window import Partition, Window
+from kmeander.partition import Partition
+from kmeander.window import Window
 
 Vector = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ from kmeander.arguments import thread_count, whole_number
 from kmeander.arrays import Centroids, frozen
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, fit_window
-from kmeander.window import Partition, Window
+from kmeander.partition import Partition
+from kmeander.window import Window
 
 # Candidates tried at each batch with refine="swaps"; measured, see docs/decisions.md.
 CANDIDATES = 20
@@ -110,17 +111,9 @@ def _near_their_old_places(
 
 def _measured(window: Window, centroids: Centroids, limits: Limits) -> tuple[Window, int]:
     """Return the window with labels and bounds at `centroids`, and the distances that it took."""
-    known, newest = window.partition, window.newest
-    division = _kernel.joined(
-        window.rows,
-        None if known is None else known.division,
-        0 if known is None else known.batches_gone,
-        0 if known is None else known.points_gone,
-        None if newest is None else newest.division,
-        centroids,
-    )
+    division = _kernel.joined(window.rows, *window.known, centroids)
     if division is None:
         fit = fit_window(window, centroids, limits, only_assign=True)
         return fit.window, fit.n_distances
-    gone = 0 if known is None else known.batches_gone
-    return window.divided(Partition.of(division, centroids.shape[1], gone)), 0
+    _, batches_gone, _, _ = window.known
+    return window.divided(Partition.of(division, centroids.shape[1], batches_gone)), 0

@@ -13,7 +13,8 @@ from kmeander.arguments import generator_for, seed_from, thread_count, whole_num
 from kmeander.arrays import Centroids, Points, Weights, checked_points, checked_weights
 from kmeander.exceptions import InputError
 from kmeander.lloyd import Limits, LloydResult, fit_batch
-from kmeander.window import Partition, Remembered
+from kmeander.partition import Partition
+from kmeander.window import Remembered
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState

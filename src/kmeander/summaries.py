@@ -17,7 +17,8 @@ import numpy as np
 from kmeander import _kernel
 from kmeander.arrays import Centroids, Labels, Weights, frozen
 from kmeander.lloyd import Limits, fit_window
-from kmeander.window import Bounds, Partition, Remembered, Summary, Totals, Window
+from kmeander.partition import Bounds, Partition, Totals
+from kmeander.window import Remembered, Summary, Window
 
 # Batches are summarised together up to a quarter of all points, and half of those are left ...
 _SHARE_OF_POINTS = 1 / 4
