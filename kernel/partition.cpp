@@ -21,6 +21,11 @@ constexpr float kWakeAhead = 2.0F;
 // from it, and to look at one besides measuring it; and the share of the list that is looked at.
 constexpr double kPerScanned = 16.0, kPerListed = 100.0, kPerLook = 1000.0, kShareLookedAt = 0.1;
 
+// A list is crowded if it has outgrown the second cache, is so many times what was found in it, and holds
+// one in so many points, after so many sweeps.
+constexpr std::size_t kLongList = 32768, kCrowd = 16, kSweepsToCrowd = 8;
+constexpr double kPartToCrowd = 4.0;
+
 // How many points before it is measured a row is asked for.
 constexpr std::size_t kAhead = 64;
 
@@ -168,12 +173,22 @@ void Partition::resize_list(std::size_t size) {
     lower_.resize(size);
 }
 
-// Begin the epoch of `centroids`. Where there are too many, points begin anew from the present one.
+// Whether the list has become long for what is found in it: points woken when the centroids moved far are
+// swept at every pass since. Where few passes follow, they are not worth putting to bed.
+bool Partition::is_crowded() const {
+    return members_.size() >= kLongList && n_sweeps_ >= kSweepsToCrowd &&
+           kCrowd * n_found_ < members_.size() &&
+           kPartToCrowd * static_cast<double>(members_.size()) > n_points_;
+}
+
+// Begin the epoch of `centroids`. Where there are too many, or too many points awake, points begin anew
+// from the present one.
 void Partition::open_epoch(const double *centroids) {
-    if (movement_.n_epochs() == Movement::kMaxEpochs) {
+    if (movement_.n_epochs() == Movement::kMaxEpochs || is_crowded()) {
         settle();
         movement_.forget();
         resize_list(0);
+        n_sweeps_ = 0;
         std::fill(base_.begin(), base_.end(), std::size_t{0});
         asleep_.clear();
     }
@@ -190,8 +205,11 @@ void Partition::sweep(const double *centroids) {
     team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t worker) {
         sweep(s * kStretch, end_of_stretch(s), stretches_[s], benches_[worker], centroids);
     });
+    ++n_sweeps_;
+    n_found_ = 0;
     moves_.clear();
     for (std::size_t s = 0; s < n_stretches(); ++s) {
+        n_found_ += stretches_[s].n_found;
         moves_.insert(moves_.end(), stretches_[s].moves.begin(), stretches_[s].moves.end());
         n_distances_ += stretches_[s].n_distances;
     }
@@ -205,10 +223,12 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
                       const double *centroids) {
     stretch.moves.clear();
     stretch.n_distances = 0;
+    stretch.n_found = 0;
     bench.found.resize(kStretch + kSpare);
     const std::size_t n_found =
         set_.unsettled(upper_.data() + begin, lower_.data() + begin, keys_.data() + begin,
                        movement_.margin(), movement_.near(), end - begin, bench.found.data());
+    stretch.n_found = n_found;
     if (n_found == 0) return;
     for (std::size_t f = 0; f < n_found; ++f)
         bench.found[f] += static_cast<std::uint32_t>(begin);

@@ -72,6 +72,7 @@ private:
     struct Stretch {  // of the list, that one task sweeps: what it finds
         std::vector<Move> moves;
         std::int64_t n_distances = 0;
+        std::size_t n_found = 0;  // points that their limits did not settle
     };
     struct Bench {  // room for the work of one thread
         Buffer<std::uint32_t> found, sorted, chosen;
@@ -85,6 +86,7 @@ private:
         float beyond[kGroupRows];  // bounds of the blocks that are left out
     };
 
+    bool is_crowded() const;
     void open_epoch(const double *centroids);
     void resize_list(std::size_t size);
     void wake();
@@ -145,6 +147,7 @@ private:
     Buffer<std::uint32_t> keys_;
     Buffer<float> upper_, lower_;
     std::vector<Stretch> stretches_;
+    std::size_t n_sweeps_ = 0, n_found_ = 0;  // since points began anew, and in the last sweep
     std::vector<Move> moves_;
 
     std::int64_t n_distances_ = 0;

@@ -485,6 +485,28 @@ def assert_bounds_hold(window: Window, centroids: NDArray[np.float64] | None) ->
     assert (bounds.lower <= distances.min(axis=1)).all()
 
 
+def test_a_crowded_list_changes_no_label() -> None:
+    """Long windows that settle slowly: points are put to sleep and woken again within a step."""
+    rng = np.random.default_rng(0)
+    model = kmeander.FSKM(20, init="previous", rho=0.9, random_state=0)
+    for index in range(7):
+        points = rng.random((12_000, 2)) * [1.0, 1.0 + 0.1 * index]
+        state = model.state()
+        step = model.step(kmeander.Batch(index, points))
+    assert step.n_iter > 30
+    window = model.window
+    assert window.partition is not None and step.centroids is not None
+    together = np.concatenate([batch.points for batch in window.batches])
+    assert window.partition.labels.tolist() == nearest(together, step.centroids, 1)[0].tolist()
+    forgetful = kmeander.FSKM.from_state(
+        {**state, "window": {**state["window"], "bounds": None, "totals": None}}
+    )
+    plain = forgetful.step(kmeander.Batch(index, points))
+    assert plain.centroids is not None
+    assert plain.centroids.tobytes() == step.centroids.tobytes()
+    assert plain.n_iter == step.n_iter
+
+
 def test_distances_of_a_fixed_stream_stay_few() -> None:
     """The share of plain Lloyd's that the window needs; a return to full passes would show."""
     rng = np.random.default_rng(0)
