@@ -24,10 +24,14 @@ Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
       changed_(k, 1),
       masses_(k),
       point_(d_),
-      means_(team.size() * k * d_),
-      rests_(team.size() * k * d_),
-      quarters_(team.size() * k * 4),
+      benches_(team.size()),
       gaps_(batches.size() * k) {
+    for (Bench &bench : benches_) {
+        bench.means.resize(k * d_);
+        bench.rests.resize(k * d_);
+        bench.quarters.resize(k * 4);
+        bench.stale.resize(k);
+    }
     for (const Batch &batch : batches) {
         // Without bounds the labels themselves are about to be found anew.
         const bool known = batch.summed && batch.snapshot != nullptr;
@@ -67,7 +71,7 @@ void Aggregates::settle() {
         if (is_marked(scatter_marks_[b], kTouched))
             operations += kPerSquare * static_cast<double>(batches_[b].rows.count * d_);
     team_.run(batches_.size(), operations, [&](std::size_t b, std::size_t worker) {
-        scatter(b, means_.data() + worker * k_ * d_, quarters_.data() + worker * k_ * 4);
+        scatter(b, benches_[worker]);
     });
 }
 
@@ -79,12 +83,12 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
         changed.push_back(b);
         operations += kPerSum * static_cast<double>(batches_[b].rows.count * d_);
     }
-    // Threads share a batch by clusters: each sum takes its rows in order, whoever adds.
-    const std::size_t slices = std::min(team_.size(), k_);
+    // Threads share batches, or one batch by clusters: each sum takes its rows in order, whoever adds.
+    const std::size_t slices = changed.size() < team_.size() ? std::min(team_.size(), k_) : 1;
     team_.run(changed.size() * slices, operations, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;
         sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices,
-            rests_.data() + worker * k_ * d_);
+            benches_[worker]);
     });
     for (const std::size_t b : changed) {
         counted_[b] = 1;
@@ -98,31 +102,39 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
     }
 }
 
+// List the rows of the clusters that are `stale`.
+std::size_t Aggregates::find_members(const Batch &batch, Bench &bench) const {
+    bench.members.resize(batch.rows.count + kSpare);
+    return set_.members(batch.labels, bench.stale.data(), batch.rows.count, bench.members.data());
+}
+
 void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
-                     double *rests) {
+                     Bench &bench) {
     Batch &batch = batches_[b];
-    std::vector<std::uint8_t> stale(k_);
+    double *rests = bench.rests.data();
+    std::fill(bench.stale.begin(), bench.stale.end(), 0.0F);
     for (std::size_t c = first; c < last; ++c) {
-        stale[c] = marks_[b][c] >= from_mark;
-        if (!stale[c]) continue;
+        if (marks_[b][c] < from_mark) continue;
+        bench.stale[c] = 1.0F;
         std::fill_n(batch.sums + c * d_, d_, 0.0);
         std::fill_n(rests + c * d_, d_, 0.0);
     }
-    set_.add_rows(batch.rows, batch.weights, batch.labels, stale.data(), batch.sums, rests);
+    const std::size_t n_members = find_members(batch, bench);
+    set_.add_rows(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members, batch.sums,
+                  rests);
     for (std::size_t c = first; c < last; ++c)
-        if (stale[c])
+        if (bench.stale[c] != 0.0F)
             for (std::size_t j = 0; j < d_; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
     // Where every row weighs 1, rows that come and go leave an exact count behind.
-    if (batch.weights != nullptr || !counted_[b]) weigh(batch, stale);
+    if (batch.weights != nullptr || !counted_[b]) weigh(batch, bench, n_members);
 }
 
-void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const {
+void Aggregates::weigh(Batch &batch, const Bench &bench, std::size_t n_members) const {
     std::vector<double> rests(k_);
     for (std::size_t c = 0; c < k_; ++c)
-        if (stale[c]) batch.masses[c] = 0.0;
-    for (std::size_t i = 0; i < batch.rows.count; ++i) {
-        const std::size_t label = static_cast<std::size_t>(batch.labels[i]);
-        if (!stale[label]) continue;
+        if (bench.stale[c] != 0.0F) batch.masses[c] = 0.0;
+    for (std::size_t m = 0; m < n_members; ++m) {
+        const std::size_t i = bench.members[m], label = static_cast<std::size_t>(batch.labels[i]);
         const double weight = weight_of(batch, i), before = batch.masses[label];
         batch.masses[label] = before + weight;
         if (batch.weights == nullptr) continue;  // counts are exact
@@ -130,26 +142,30 @@ void Aggregates::weigh(Batch &batch, const std::vector<std::uint8_t> &stale) con
         rests[label] += (before - (batch.masses[label] - added)) + (weight - added);
     }
     for (std::size_t c = 0; c < k_; ++c)
-        if (stale[c]) batch.masses[c] += rests[c];
+        if (bench.stale[c] != 0.0F) batch.masses[c] += rests[c];
 }
 
-void Aggregates::scatter(std::size_t b, double *means, double *quarters) {
+void Aggregates::scatter(std::size_t b, Bench &bench) {
     Batch &batch = batches_[b];
-    std::vector<std::uint8_t> &stale = scatter_marks_[b];
-    if (!is_marked(stale, kTouched)) return;
+    std::vector<std::uint8_t> &marks = scatter_marks_[b];
+    if (!is_marked(marks, kTouched)) return;
+    double *means = bench.means.data(), *quarters = bench.quarters.data();
     for (std::size_t c = 0; c < k_; ++c) {
-        if (!stale[c]) continue;
+        bench.stale[c] = marks[c] >= kTouched;
+        if (bench.stale[c] == 0.0F) continue;
         std::fill_n(quarters + 4 * c, 4, 0.0);
         if (batch.masses[c] <= 0.0) continue;
         for (std::size_t j = 0; j < d_; ++j)
             means[c * d_ + j] = batch.sums[c * d_ + j] / batch.masses[c];
     }
-    set_.add_squares(batch.rows, batch.weights, batch.labels, stale.data(), means, quarters);
+    const std::size_t n_members = find_members(batch, bench);
+    set_.add_squares(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members, means,
+                     quarters);
     for (std::size_t c = 0; c < k_; ++c) {
         const double *sums = quarters + 4 * c;
-        if (stale[c]) batch.scatter[c] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        if (bench.stale[c] != 0.0F) batch.scatter[c] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
-    std::fill(stale.begin(), stale.end(), static_cast<std::uint8_t>(kExact));
+    std::fill(marks.begin(), marks.end(), static_cast<std::uint8_t>(kExact));
 }
 
 Errors Aggregates::errors(const double *centroids) {

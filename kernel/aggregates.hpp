@@ -47,11 +47,20 @@ public:
 private:
     enum Mark : std::uint8_t { kExact, kTouched, kLost };  // of a cluster in a batch
 
+    // Room for the work of one thread.
+    struct Bench {
+        Buffer<double> means, rests;    // (k, d)
+        Buffer<double> quarters;        // (k, 4)
+        std::vector<float> stale;       // per cluster: 1 if it is added up anew
+        Buffer<std::uint32_t> members;  // the rows of these
+    };
+
+    std::size_t find_members(const Batch &batch, Bench &bench) const;
     void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
-             double *rests);
-    void weigh(Batch &batch, const std::vector<std::uint8_t> &stale) const;
+             Bench &bench);
+    void weigh(Batch &batch, const Bench &bench, std::size_t n_members) const;
     void sum_marked(std::uint8_t from_mark);
-    void scatter(std::size_t b, double *means, double *quarters);
+    void scatter(std::size_t b, Bench &bench);
 
     std::vector<Batch> &batches_;
     const std::size_t k_, d_;
@@ -62,8 +71,7 @@ private:
     std::vector<std::vector<double>> lost_;  // per batch and cluster: mass gone since exact
     std::vector<std::uint8_t> changed_;      // per cluster
     std::vector<double> masses_, point_;
-    Buffer<double> means_, rests_;  // (k, d) per worker
-    Buffer<double> quarters_;       // (k, 4) per worker
+    std::vector<Bench> benches_;  // one per worker
     Buffer<double> gaps_;  // per batch and cluster: squared distance from its mean to the centroid
 };
 

@@ -67,6 +67,13 @@ std::size_t awake(const std::int32_t *labels, const float *upper, const float *l
         [=](std::size_t i) { return !(lower[i] - upper[i] > thresholds[labels[i]]); });
 }
 
+std::size_t members(const std::int32_t *labels, const float *marks, std::size_t count,
+                    std::uint32_t *found) {
+    return flagged(
+        count, found, [=](std::size_t i) { return look_up(marks, labels + i) != 0.0F; },
+        [=](std::size_t i) { return marks[labels[i]] != 0.0F; });
+}
+
 // With numbers or with vectors of them, as `rounded_up` and `rounded_down` are.
 template <class Value>
 inline void rebase_one(Value own, Value others, Value nearest_other, Value &upper, Value &lower) {

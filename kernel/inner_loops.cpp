@@ -33,6 +33,7 @@ const InstructionSet KMEANDER_SET = {
     awake,
     rebase,
     bound_others,
+    members,
     add_rows,
     add_moments,
     add_squares,

@@ -8,12 +8,11 @@ namespace {
 
 template <class T>
 void add_rows_of(const Rows &rows, const double *weights, const std::int32_t *labels,
-                 const std::uint8_t *stale, double *sums, double *rests) {
+                 const std::uint32_t *chosen, std::size_t n_chosen, double *sums, double *rests) {
     const std::size_t d = rows.columns;
-    for (std::size_t i = 0; i < rows.count; ++i) {
-        const std::size_t label = static_cast<std::size_t>(labels[i]);
-        if (i + kAhead < rows.count && stale[labels[i + kAhead]]) prefetch(row<T>(rows, i + kAhead), d);
-        if (!stale[label]) continue;
+    for (std::size_t c = 0; c < n_chosen; ++c) {
+        const std::size_t i = chosen[c], label = static_cast<std::size_t>(labels[i]);
+        if (c + kAhead < n_chosen) prefetch(row<T>(rows, chosen[c + kAhead]), d);
         const T *x = row<T>(rows, i);
         double *__restrict sum = sums + label * d, *__restrict rest = rests + label * d;
         const double weight = weights == nullptr ? 1.0 : weights[i];
@@ -31,12 +30,12 @@ void add_rows_of(const Rows &rows, const double *weights, const std::int32_t *la
 
 template <class T>
 void add_squares_of(const Rows &rows, const double *weights, const std::int32_t *labels,
-                    const std::uint8_t *stale, const double *means, double *quarters) {
+                    const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
+                    double *quarters) {
     const std::size_t d = rows.columns;
-    for (std::size_t i = 0; i < rows.count; ++i) {
-        const std::size_t label = static_cast<std::size_t>(labels[i]);
-        if (i + kAhead < rows.count && stale[labels[i + kAhead]]) prefetch(row<T>(rows, i + kAhead), d);
-        if (!stale[label]) continue;
+    for (std::size_t c = 0; c < n_chosen; ++c) {
+        const std::size_t i = chosen[c], label = static_cast<std::size_t>(labels[i]);
+        if (c + kAhead < n_chosen) prefetch(row<T>(rows, chosen[c + kAhead]), d);
         const double weight = weights == nullptr ? 1.0 : weights[i];
         if (weight <= 0.0) continue;  // and its cluster may have no mean
         const Four squares = squared_gaps(row<T>(rows, i), means + label * d, d);
@@ -119,15 +118,16 @@ void add_moments(const Rows &rows, const double *weights, double decay, const st
 }
 
 void add_rows(const Rows &rows, const double *weights, const std::int32_t *labels,
-              const std::uint8_t *stale, double *sums, double *rests) {
+              const std::uint32_t *chosen, std::size_t n_chosen, double *sums, double *rests) {
     const auto run = rows.is_float32 ? add_rows_of<float> : add_rows_of<double>;
-    run(rows, weights, labels, stale, sums, rests);
+    run(rows, weights, labels, chosen, n_chosen, sums, rests);
 }
 
 void add_squares(const Rows &rows, const double *weights, const std::int32_t *labels,
-                 const std::uint8_t *stale, const double *means, double *quarters) {
+                 const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
+                 double *quarters) {
     const auto run = rows.is_float32 ? add_squares_of<float> : add_squares_of<double>;
-    run(rows, weights, labels, stale, means, quarters);
+    run(rows, weights, labels, chosen, n_chosen, means, quarters);
 }
 
 }  // namespace

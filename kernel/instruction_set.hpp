@@ -133,10 +133,16 @@ struct InstructionSet {
     void (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks,
                          const float *lower, const float *upper, std::size_t count, float *bounds);
 
-    // Add rows to the sums of their clusters, in row order; only those of clusters that `stale` marks.
-    // What rounding takes from `sums` is gathered in `rests`, so that both together are right to the last digit: the mean of a million equal points is that point.
+    // Those of `count` rows whose clusters are marked, not by 0. Returns their number; `found` takes up to
+    // `count` and kSpare more.
+    std::size_t (*members)(const std::int32_t *labels, const float *marks, std::size_t count,
+                           std::uint32_t *found);
+
+    // Add the rows `chosen` to the sums of their clusters, in this order. What rounding takes from `sums` is
+    // gathered in `rests`, so that both together are right to the last digit: the mean of a million
+    // equal points is that point.
     void (*add_rows)(const Rows &rows, const double *weights, const std::int32_t *labels,
-                     const std::uint8_t *stale, double *sums, double *rests);
+                     const std::uint32_t *chosen, std::size_t n_chosen, double *sums, double *rests);
 
     // Add weight, and weighted sum and square of the gaps to the centroid of its cluster along each
     // column, of each row, in row order, to those of that cluster; weights are multiplied by `decay`.
@@ -144,11 +150,11 @@ struct InstructionSet {
                         const std::int32_t *labels, const double *centroids, double *masses,
                         double *sums, double *squares);
 
-    // Add each row's weighted squares of its gaps to the mean of its cluster, every fourth column
-    // together, to the four sums of that cluster in `quarters` (k, 4), in row order; only for clusters
-    // that `stale` marks.
+    // Add for each of the rows `chosen`, in this order, the weighted squares of its gaps to the mean of its
+    // cluster, every fourth column together, to the four sums of that cluster in `quarters` (k, 4).
     void (*add_squares)(const Rows &rows, const double *weights, const std::int32_t *labels,
-                        const std::uint8_t *stale, const double *means, double *quarters);
+                        const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
+                        double *quarters);
 };
 
 // The fastest set that this processor has, or the one that KMEANDER_ISA names.

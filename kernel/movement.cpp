@@ -8,16 +8,17 @@
 
 namespace kmeander {
 
-Movement::Movement(std::size_t k, std::size_t d)
+Movement::Movement(std::size_t k, std::size_t d, bool has_blocks)
     : k_(k),
       d_(d),
+      has_blocks_(has_blocks),
       set_(instruction_set()),
       packed_(k, d),
       own_(k * kMaxEpochs),
       others_(k * kMaxEpochs),
       margin_(k * kMaxEpochs),
       near_(k * kMaxEpochs),
-      moved_(has_few_rows() ? 0 : k * kMaxEpochs * packed_.n_blocks()),
+      moved_(has_blocks ? k * kMaxEpochs * packed_.n_blocks() : 0),
       apart_(k * packed_.n_blocks()),
       nearest_other_(k),
       between_(k * k, std::numeric_limits<float>::infinity()),
@@ -68,7 +69,7 @@ void Movement::open(const double *centroids) {
             margin_[key] = std::min(rounded_up(own_[key] + others_[key]),
                                     std::numeric_limits<float>::max());
         }
-        if (!has_few_rows()) find_moved_blocks(epoch);
+        if (has_blocks_) find_moved_blocks(epoch);
     }
 }
 

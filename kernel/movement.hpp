@@ -15,12 +15,7 @@ namespace kmeander {
 
 class Movement {
 public:
-    Movement(std::size_t k, std::size_t d);
-
-    // Where so few rows of a block's columns are all there is, a point is sooner measured against every
-    // centroid than thought about; nobody asks for `moved` then.
-    static constexpr std::size_t kFewRows = 160;
-    bool has_few_rows() const { return n_blocks() * d_ <= kFewRows; }
+    Movement(std::size_t k, std::size_t d, bool has_blocks);
 
     static constexpr std::size_t kMaxEpochs = 32;  // kept apart; each costs k * d operations a pass
     static std::size_t key_of(std::size_t label, std::size_t epoch) {
@@ -55,7 +50,8 @@ public:
     // Per key: a point is settled if its margin is above the one or its upper bound below the other.
     const float *margin() const { return margin_.data(); }
     const float *near() const { return near_.data(); }
-    // Per block: the farthest move of another centroid in it, and the least distance to one.
+    // Per block: the farthest move of another centroid in it, found where `has_blocks`, and the least
+    // distance to one.
     const float *moved(std::size_t key) const { return moved_.data() + key * n_blocks(); }
     const float *apart(std::size_t cluster) const { return apart_.data() + cluster * n_blocks(); }
     // Per cluster: the least distance to another centroid.
@@ -67,6 +63,7 @@ private:
     void find_moved_blocks(std::size_t epoch);
 
     const std::size_t k_, d_;
+    const bool has_blocks_;
     const InstructionSet &set_;
     PackedCentroids packed_;
     static constexpr std::size_t kNever = static_cast<std::size_t>(-1);

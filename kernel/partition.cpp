@@ -29,6 +29,28 @@ constexpr double kPartToCrowd = 4.0;
 // How many points before it is measured a row is asked for.
 constexpr std::size_t kAhead = 64;
 
+// Where centroids are of so few values, points are sooner measured against every one, in the order of
+// their rows, than thought about in that of their clusters; of somewhat more where there are so many
+// values in the window that rows come from afar.
+constexpr std::size_t kFewValues = 640, kSomeValues = 2400;
+constexpr double kManyInWindow = 131072.0;
+
+// A batch is measured anew as a whole if that would wake this share of it.
+constexpr double kMostOfBatch = 0.5;
+
+// Points that one task measures.
+constexpr std::size_t kPart = 8 * kGroupRows;
+
+double count_points(const std::vector<Batch> &batches) {
+    double n_points = 0.0;
+    for (const Batch &batch : batches) n_points += static_cast<double>(batch.rows.count);
+    return n_points;
+}
+
+bool are_soon_measured(std::size_t n_values, double n_in_window) {
+    return n_values <= (n_in_window > kManyInWindow ? kSomeValues : kFewValues);
+}
+
 }  // namespace
 
 Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
@@ -37,7 +59,9 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
       d_(batches.front().rows.columns),
       set_(instruction_set()),
       team_(team),
-      movement_(k, d_),
+      n_points_(count_points(batches)),
+      measures_all_(are_soon_measured(k * d_, n_points_ * static_cast<double>(d_))),
+      movement_(k, d_, !measures_all_),
       n_blocks_(movement_.n_blocks()),
       benches_(team.size()),
       base_(batches.size()),
@@ -48,11 +72,10 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
         bench.points.resize(kGroupRows * d_);
         bench.narrowed.resize(kGroupRows * d_);
     }
-    for (const Batch &batch : batches) n_points_ += static_cast<double>(batch.rows.count);
     std::vector<const double *> snapshots;
     for (std::size_t b = 0; b < batches.size(); ++b) {
         const double *snapshot = batches[b].snapshot;
-        fresh_.push_back(snapshot == nullptr);
+        state_.push_back(snapshot == nullptr ? kNew : kBounded);
         if (snapshot == nullptr) continue;
         const auto found = std::find(snapshots.begin(), snapshots.end(), snapshot);
         base_[b] = static_cast<std::size_t>(found - snapshots.begin());
@@ -65,11 +88,12 @@ Partition::Partition(std::vector<Batch> &batches, std::size_t k, Team &team)
 bool Partition::assign(const double *centroids) {
     open_epoch(centroids);
     wake();
+    const bool any_new = std::count(state_.begin(), state_.end(), kNew) > 0;
+    drop_due();
     if (members_.size() > 0) n_distances_ += movement_.measure_apart();
     sweep(centroids);
-    const bool any_fresh = std::find(fresh_.begin(), fresh_.end(), true) != fresh_.end();
-    if (any_fresh) measure_new_batches();
-    return any_fresh || !moves_.empty();
+    measure_due();
+    return any_new || !moves_.empty();
 }
 
 void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
@@ -118,7 +142,7 @@ void Partition::wake() {
     for (std::size_t epoch = 0; epoch <= movement_.now(); ++epoch) {
         bool is_base = false, exceeded = false;
         for (std::size_t b = 0; b < batches_.size() && !is_base; ++b)
-            is_base = base_[b] == epoch && !fresh_[b];
+            is_base = base_[b] == epoch && !is_due(b);
         if (!is_base) continue;
         for (std::size_t c = 0; c < k_; ++c) {
             float &asleep = asleep_[epoch * k_ + c];
@@ -136,7 +160,7 @@ void Partition::wake() {
 void Partition::wake(std::size_t epoch) {
     team_.run(batches_.size(), kPerScanned * n_points_, [&](std::size_t b, std::size_t) {
         n_woken_[b] = 0;
-        if (base_[b] != epoch || fresh_[b]) return;
+        if (base_[b] != epoch || is_due(b)) return;
         const Batch &batch = batches_[b];
         woken_[b].resize(batch.rows.count + kSpare);
         n_woken_[b] = set_.awake(batch.labels, batch.upper, batch.lower,
@@ -146,6 +170,12 @@ void Partition::wake(std::size_t epoch) {
     const std::size_t n_before = members_.size();
     std::size_t end = n_before;
     for (std::size_t b = 0; b < batches_.size(); ++b) {
+        const std::size_t count = batches_[b].rows.count;
+        if (measures_all_ && count >= kGroupRows &&
+            static_cast<double>(n_woken_[b]) >= kMostOfBatch * static_cast<double>(count)) {
+            state_[b] = kLoose;
+            n_woken_[b] = 0;
+        }
         first[b] = end;
         end += n_woken_[b];
     }
@@ -214,9 +244,7 @@ void Partition::sweep(const double *centroids) {
         n_distances_ += stretches_[s].n_distances;
     }
     // In the order of the window, so that sums do not depend on who was awake.
-    std::sort(moves_.begin(), moves_.end(), [](const Move &one, const Move &other) {
-        return std::tie(one.batch, one.row) < std::tie(other.batch, other.row);
-    });
+    std::sort(moves_.begin(), moves_.end(), is_earlier);
 }
 
 void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Bench &bench,
@@ -232,7 +260,7 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
     if (n_found == 0) return;
     for (std::size_t f = 0; f < n_found; ++f)
         bench.found[f] += static_cast<std::uint32_t>(begin);
-    if (movement_.has_few_rows()) {
+    if (measures_all_) {
         std::size_t asked = 0;
         for (std::size_t f = 0; f < n_found; f += kGroupRows) {
             const std::size_t count = std::min(kGroupRows, n_found - f);
@@ -401,39 +429,78 @@ void Partition::measure(const std::uint32_t *at, std::size_t count, const std::u
     }
 }
 
-void Partition::measure_new_batches() {
-    struct Rows64 {
-        std::size_t batch, begin, end;
-    };
-    std::vector<Rows64> parts;
-    std::vector<std::size_t> new_batches;
-    double operations = 0.0;
-    for (std::size_t b = 0; b < batches_.size(); ++b) {
-        if (!fresh_[b]) continue;
-        new_batches.push_back(b);
-        fresh_[b] = false;
-        const std::size_t count = batches_[b].rows.count;
-        n_distances_ += static_cast<std::int64_t>(count * k_);
-        operations += static_cast<double>(count * k_ * d_);
-        for (std::size_t i = 0; i < count; i += kGroupRows)
-            parts.push_back({b, i, std::min(i + kGroupRows, count)});
+bool Partition::is_earlier(const Move &one, const Move &other) {
+    return std::tie(one.batch, one.row) < std::tie(other.batch, other.row);
+}
+
+// Take the points of batches that are measured whole off the list.
+void Partition::drop_due() {
+    if (std::count(state_.begin(), state_.end(), kLoose) == 0) return;
+    std::size_t kept = 0;
+    for (std::size_t at = 0; at < members_.size(); ++at) {
+        if (is_due(members_[at].batch)) continue;
+        members_[kept] = members_[at];
+        keys_[kept] = keys_[at];
+        upper_[kept] = upper_[at];
+        lower_[kept++] = lower_[at];
     }
-    std::vector<std::size_t> n_again(parts.size());
-    team_.run(parts.size(), operations, [&](std::size_t index, std::size_t worker) {
-        const Rows64 &part = parts[index];
-        Batch &batch = batches_[part.batch];
+    resize_list(kept);
+}
+
+void Partition::measure_due() {
+    struct Part {
+        std::size_t batch, begin, end;
+        std::size_t n_again = 0;
+        std::vector<Move> moves = {};
+    };
+    std::vector<Part> parts;
+    double n_rows = 0.0;
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+        if (!is_due(b)) continue;
+        const std::size_t count = batches_[b].rows.count;
+        n_rows += static_cast<double>(count);
+        for (std::size_t i = 0; i < count; i += kPart)
+            parts.push_back({b, i, std::min(i + kPart, count)});
+    }
+    if (parts.empty()) return;
+    team_.run(parts.size(), n_rows * static_cast<double>(k_ * d_),
+              [&](std::size_t index, std::size_t worker) {
+        Part &part = parts[index];
+        const Batch &batch = batches_[part.batch];
         const PackedCentroids &packed = movement_.packed();
-        const double *points[kGroupRows];
         Bench &bench = benches_[worker];
-        for (std::size_t i = part.begin; i < part.end; ++i)
-            points[i - part.begin] =
-                point_at(batch.rows, i, bench.points.data() + (i - part.begin) * d_);
-        n_again[index] = find_nearest(points, part.end - part.begin, d_, packed, packed.all(), n_blocks_,
-                                      bench.narrowed.data(), batch.labels + part.begin,
-                                      batch.upper + part.begin, batch.lower + part.begin);
+        for (std::size_t begin = part.begin; begin < part.end; begin += kGroupRows) {
+            const std::size_t count = std::min(kGroupRows, part.end - begin);
+            const double *points[kGroupRows];
+            std::int32_t labels[kGroupRows];
+            for (std::size_t p = 0; p < count; ++p) {
+                points[p] = point_at(batch.rows, begin + p, bench.points.data() + p * d_);
+                // The next group's, while this one is measured.
+                if (begin + kGroupRows + p < part.end)
+                    kmeander::prefetch(batch.rows, begin + kGroupRows + p);
+            }
+            part.n_again += find_nearest(points, count, d_, packed, packed.all(), n_blocks_,
+                                         bench.narrowed.data(), labels, batch.upper + begin,
+                                         batch.lower + begin);
+            for (std::size_t p = 0; p < count; ++p) {
+                std::int32_t &label = batch.labels[begin + p];
+                if (labels[p] == label) continue;
+                if (state_[part.batch] == kLoose)
+                    part.moves.push_back({static_cast<std::uint32_t>(part.batch),
+                                          static_cast<std::uint32_t>(begin + p), label, labels[p]});
+                label = labels[p];
+            }
+        }
     });
-    for (const std::size_t count : n_again) n_distances_ += static_cast<std::int64_t>(count * k_);
-    for (const std::size_t b : new_batches) base_[b] = movement_.now();
+    // In the order of the window, as those of the list are.
+    const std::ptrdiff_t n_listed = static_cast<std::ptrdiff_t>(moves_.size());
+    for (const Part &part : parts) {
+        n_distances_ += static_cast<std::int64_t>((part.end - part.begin + part.n_again) * k_);
+        moves_.insert(moves_.end(), part.moves.begin(), part.moves.end());
+        base_[part.batch] = movement_.now();
+        state_[part.batch] = kBounded;
+    }
+    std::inplace_merge(moves_.begin(), moves_.begin() + n_listed, moves_.end(), is_earlier);
 }
 
 }  // namespace kmeander

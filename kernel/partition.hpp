@@ -11,8 +11,11 @@
 // as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to exceed;
 // when one does, it is raised well beyond, and a scan wakes the points that are no longer above.
 //
+// A batch of which most would wake is measured anew as a whole.
+//
 // Points awake stand in one list, each with the key of its cluster and epoch, under which a table has
-// the two limits that settle a point. A sweep compares the list with the table. What fails is looked
+// the two limits that settle a point. A sweep compares the list with the table. What fails is measured
+// against all centroids, where that is soon done. Otherwise it is looked
 // at, all of one key together, block by block: a block of centroids cannot hold a nearer one if none
 // of it has moved that far, or if all of it is more than 2 (u + p(own)) away from the own centroid.
 // Only then is the point measured: against the own centroid, which may settle it, and against the
@@ -60,6 +63,9 @@ public:
 private:
     static constexpr std::size_t kTogether = 128;
 
+    // Of a batch: there are bounds, they would not do, or there are none and no labels.
+    enum State : std::uint8_t { kBounded, kLoose, kNew };
+
     struct Member {  // of the list of points awake
         std::uint32_t batch, row;
     };
@@ -69,7 +75,7 @@ private:
         float wanted;        // blocks that are not known to be beyond this are measured
         const float *moved;  // since its epoch, per block
     };
-    struct Stretch {  // of the list, that one task sweeps: what it finds
+    struct alignas(64) Stretch {  // of the list, that one task sweeps: what it finds
         std::vector<Move> moves;
         std::int64_t n_distances = 0;
         std::size_t n_found = 0;  // points that their limits did not settle
@@ -104,10 +110,13 @@ private:
     void measure_suspects(std::int32_t own, Stretch &stretch, Bench &bench);
     void measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
                  std::size_t n_chosen, std::size_t n_centroids, Stretch &stretch, Bench &bench);
-    void measure_new_batches();
+    bool is_due(std::size_t b) const { return state_[b] != kBounded; }
+    static bool is_earlier(const Move &one, const Move &other);
+    void drop_due();
+    void measure_due();
 
     // Points of the list that one task has to do with.
-    static constexpr std::size_t kStretch = 8192;
+    static constexpr std::size_t kStretch = 4096;
     std::size_t n_stretches() const { return (members_.size() + kStretch - 1) / kStretch; }
     std::size_t end_of_stretch(std::size_t s) const {
         return s + 1 < n_stretches() ? (s + 1) * kStretch : members_.size();
@@ -130,11 +139,12 @@ private:
     const std::size_t k_, d_;
     const InstructionSet &set_;
     Team &team_;
+    const double n_points_;       // of all batches
+    const bool measures_all_;     // a point in doubt, at once and against every centroid
     Movement movement_;
     const std::size_t n_blocks_;
-    double n_points_ = 0.0;       // of all batches
     std::vector<Bench> benches_;  // one per worker
-    std::vector<bool> fresh_;     // per batch: no bounds yet
+    std::vector<State> state_;    // per batch; all but kBounded are measured whole in this pass
 
     std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
     // Per epoch and cluster: the margins of all points that sleep are above this.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -13,6 +14,8 @@
 #endif
 
 namespace kmeander {
+
+constexpr std::chrono::microseconds kLookOut(200);
 
 // A set of threads. They are never joined: they sleep until the process ends.
 class Crew {
@@ -40,12 +43,12 @@ public:
             n_items_ = n_items;
             next_ = 0;
             active_ = n_workers;
-            busy_ = n_workers - 1;
             ++round_;
         }
         begin_.notify_all();
         work(0);
         std::unique_lock<std::mutex> lock(mutex_);
+        active_ = 0;  // who has not come until now comes too late
         end_.wait(lock, [this] { return busy_ == 0; });
     }
 
@@ -53,15 +56,24 @@ private:
     void serve(std::size_t worker) {
         std::size_t seen = 0;
         for (;;) {
+            await_round(seen);
             {
                 std::unique_lock<std::mutex> lock(mutex_);
                 begin_.wait(lock, [&] { return round_ != seen && worker < active_; });
                 seen = round_;
+                ++busy_;
             }
             work(worker);
             const std::lock_guard<std::mutex> lock(mutex_);
             if (--busy_ == 0) end_.notify_one();
         }
+    }
+
+    // Rounds of one call follow each other closely, and it takes long to be woken: look out for the next
+    // before going to sleep.
+    void await_round(std::size_t seen) const {
+        const auto enough = std::chrono::steady_clock::now() + kLookOut;
+        while (round_ == seen && std::chrono::steady_clock::now() < enough) std::this_thread::yield();
     }
 
     void work(std::size_t worker) {
@@ -73,7 +85,8 @@ private:
     const Team::Task *task_ = nullptr;
     std::size_t n_items_ = 0;
     std::atomic<std::size_t> next_{0};
-    std::size_t round_ = 0, active_ = 0, busy_ = 0, n_threads_ = 0;
+    std::atomic<std::size_t> round_{0};
+    std::size_t active_ = 0, busy_ = 0, n_threads_ = 0;
 };
 
 namespace {

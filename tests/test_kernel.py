@@ -443,17 +443,17 @@ def test_the_baseline_kernel_passes_the_same_tests() -> None:
 # Drifting streams on which a model that carries bounds and sums is compared with one that has
 # to measure everything anew at each batch.
 @pytest.mark.parametrize("init", ["previous", "hungarian", "weighted", "current"])
-@pytest.mark.parametrize("n_clusters", [3, 9, 20])
+@pytest.mark.parametrize(("n_clusters", "n_features"), [(3, 4), (9, 4), (20, 4), (40, 24)])
 @pytest.mark.parametrize("seed", range(3))
 def test_carried_bounds_change_no_label_along_a_stream(
-    init: str, n_clusters: int, seed: int
+    init: str, n_clusters: int, n_features: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     model = kmeander.FSKM(n_clusters, init=init, rho=0.8, random_state=seed)
-    centres = rng.normal(scale=2.0, size=(n_clusters, 4))
+    centres = rng.normal(scale=2.0, size=(n_clusters, n_features))
     for index in range(25):
         centres += rng.normal(scale=2.0 if index % 8 == 7 else 0.05, size=centres.shape)
-        n_points = int(rng.integers(5, 300))
+        n_points = 300 if index == 0 else int(rng.integers(5, 300))
         points: Points = centres[rng.integers(n_clusters, size=n_points)]
         points = np.round(points + rng.normal(size=points.shape), 1)  # ties and twins
         if index % 3 == 0:
@@ -505,6 +505,25 @@ def test_a_crowded_list_changes_no_label() -> None:
     assert plain.centroids is not None
     assert plain.centroids.tobytes() == step.centroids.tobytes()
     assert plain.n_iter == step.n_iter
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_window_measured_anew_says_what_moved(n_threads: int) -> None:
+    """Where centroids jump, batches are measured whole; sums follow from what changed its label."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(scale=4.0, size=(12, 5))
+    model = kmeander.FSKM(12, init="previous", rho=0.8, n_threads=n_threads, random_state=0)
+    for index in range(6):
+        if index == 5:
+            centres += rng.normal(scale=6.0, size=centres.shape)
+        points = centres[rng.integers(12, size=600)] + rng.normal(size=(600, 5))
+        weights = rng.random(600) if index % 2 else None
+        batch = kmeander.Batch(index, points.astype(np.float32 if index == 3 else float), weights)
+        forgetful = kmeander.FSKM.from_state(without_bounds(model.state()))
+        step, plain = model.step(batch), forgetful.step(batch)
+        assert step.to_dict() == {**plain.to_dict(), "n_distances": step.n_distances}
+        assert_bounds_hold(model.window, step.centroids)
+    assert step.n_distances > model.window.n_points * 12
 
 
 def test_distances_of_a_fixed_stream_stay_few() -> None:
