@@ -237,6 +237,8 @@ void project_of(const void *const *points, std::size_t count, std::size_t d, con
         std::size_t w = 0;
         for (; w + 3 <= n_ways; w += 3)
             project_one<T, 3>(x, d, centroid, ways + w, squared + i, along + w * stride + i, stride);
+        for (; w + 2 <= n_ways; w += 2)
+            project_one<T, 2>(x, d, centroid, ways + w, squared + i, along + w * stride + i, stride);
         for (; w < n_ways; ++w)
             project_one<T, 1>(x, d, centroid, ways + w, squared + i, along + w * stride + i, stride);
     }
@@ -249,53 +251,75 @@ void project(const void *const *points, bool is_float32, std::size_t count, std:
     run(points, count, d, centroid, ways, n_ways, squared, along, stride);
 }
 
-// Add `factor` times a row to `sums`.
-inline void add_scaled(const double *row, double factor, std::size_t d, double *sums) {
-    std::size_t j = 0;
-    for (; j + 4 <= d; j += 4) {
-        const Four sum = load_four(sums + j) + factor * load_four(row + j);
-        __builtin_memcpy(sums + j, &sum, sizeof sum);
+inline void store_four(const Four &values, double *to) { __builtin_memcpy(to, &values, sizeof values); }
+
+// Add four rows to `sums`, each times its factor.
+inline void add_four_scaled(const double *rows, std::size_t width, const Four &factors, double *sums) {
+    for (std::size_t j = 0; j < width; j += 4) {
+        const Four one = factors[0] * load_four(rows + j) + factors[1] * load_four(rows + width + j);
+        const Four other = factors[2] * load_four(rows + 2 * width + j) +
+                           factors[3] * load_four(rows + 3 * width + j);
+        store_four(load_four(sums + j) + (one + other), sums + j);
     }
-    for (; j < d; ++j) sums[j] = sums[j] + factor * row[j];
 }
 
-void find_direction(double *rows, const double *weights, std::size_t count, std::size_t d,
+// Products of four rows with `way`.
+inline Four four_products(const double *rows, std::size_t width, const double *way) {
+    Four parts[4] = {};
+    for (std::size_t j = 0; j < width; j += 4) {
+        const Four values = load_four(way + j);
+        for (std::size_t r = 0; r < 4; ++r)
+            parts[r] = parts[r] + load_four(rows + r * width + j) * values;
+    }
+    const Four low = __builtin_shufflevector(parts[0], parts[1], 0, 4, 2, 6);
+    const Four high = __builtin_shufflevector(parts[0], parts[1], 1, 5, 3, 7);
+    const Four low2 = __builtin_shufflevector(parts[2], parts[3], 0, 4, 2, 6);
+    const Four high2 = __builtin_shufflevector(parts[2], parts[3], 1, 5, 3, 7);
+    const Four pair = low + high, pair2 = low2 + high2;  // halves of the first two, of the others
+    return __builtin_shufflevector(pair, pair2, 0, 1, 4, 5) +
+           __builtin_shufflevector(pair, pair2, 2, 3, 6, 7);
+}
+
+void find_direction(double *rows, const double *weights, std::size_t count, std::size_t width,
                     std::size_t n_steps, double *__restrict way, double *__restrict room) {
-    const auto clear = [d](double *values) { __builtin_memset(values, 0, d * sizeof *values); };
+    const auto clear = [width](double *values) {
+        __builtin_memset(values, 0, width * sizeof *values);
+    };
     clear(room);
-    for (std::size_t i = 0; i < count; ++i) add_scaled(rows + i * d, weights[i], d, room);
+    for (std::size_t i = 0; i < count; i += 4)
+        add_four_scaled(rows + i * width, width, load_four(weights + i), room);
     clear(way);
     for (std::size_t i = 0; i < count; ++i) {
-        double *__restrict row = rows + i * d;
-        for (std::size_t j = 0; j < d; ++j) {
-            row[j] = row[j] - room[j];
-            way[j] = way[j] + weights[i] * row[j] * row[j];
+        double *row = rows + i * width;
+        for (std::size_t j = 0; j < width; j += 4) {
+            const Four gap = load_four(row + j) - load_four(room + j);
+            store_four(gap, row + j);
+            store_four(load_four(way + j) + weights[i] * gap * gap, way + j);
         }
     }
     std::size_t widest = 0;
-    for (std::size_t j = 1; j < d; ++j)
+    for (std::size_t j = 1; j < width; ++j)
         if (way[j] > way[widest]) widest = j;
     const bool varies = way[widest] > 0.0;
     clear(way);
     if (!varies) return;
-    way[widest] = 1.0;
     for (std::size_t step = 0; step < n_steps; ++step) {
         clear(room);
-        for (std::size_t i = 0; i < count; ++i) {
-            const double *__restrict row = rows + i * d;
-            Four parts = {};
-            std::size_t j = 0;
-            for (; j + 4 <= d; j += 4) parts = parts + load_four(row + j) * load_four(way + j);
-            if (j < d) parts = parts + load_rest(row + j, d - j) * load_rest(way + j, d - j);
-            add_scaled(row, weights[i] * total(parts), d, room);
+        for (std::size_t i = 0; i < count; i += 4) {
+            const double *four = rows + i * width, *column = four + widest;
+            // The first way is that of one column.
+            const Four along = step == 0 ? Four{column[0], column[width], column[2 * width],
+                                                column[3 * width]}
+                                         : four_products(four, width, way);
+            add_four_scaled(four, width, load_four(weights + i) * along, room);
         }
         double largest = 0.0;
-        for (std::size_t j = 0; j < d; ++j) {
+        for (std::size_t j = 0; j < width; ++j) {
             const double size = __builtin_fabs(room[j]);
             largest = size > largest ? size : largest;
         }
         // Its length matters to nobody; that nothing overflows does.
-        for (std::size_t j = 0; j < d; ++j) way[j] = largest > 0.0 ? room[j] / largest : 0.0;
+        for (std::size_t j = 0; j < width; ++j) way[j] = largest > 0.0 ? room[j] / largest : 0.0;
     }
 }
 

@@ -96,10 +96,11 @@ struct InstructionSet {
                     const double *centroid, const double *const *ways, std::size_t n_ways,
                     double *squared, double *along, std::size_t stride);
 
-    // The direction `way` (d,) in which `rows` (count, d) vary most, by `n_steps` of power iteration
-    // from the column that varies most; all zero where nothing varies. `weights` sum to 1. Their mean
-    // is taken from the rows; `room` (d,) is needed on the way.
-    void (*find_direction)(double *rows, const double *weights, std::size_t count, std::size_t d,
+    // The direction `way` (width,) in which `rows` (count, width) vary most, by `n_steps` of power
+    // iteration from the column that varies most; all zero where nothing varies. `weights` sum to 1. The
+    // mean is taken from the rows; `room` (width,) is needed on the way. Both numbers are multiples of 4:
+    // rows may weigh 0, and columns be 0.
+    void (*find_direction)(double *rows, const double *weights, std::size_t count, std::size_t width,
                            std::size_t n_steps, double *way, double *room);
 
     // Squared distance from the mean of each of `k` clusters, its sum over its mass, to its centroid;

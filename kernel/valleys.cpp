@@ -177,28 +177,31 @@ std::vector<Line> lines_to_neighbours(const NewestRows &rows, const double *cent
 // The direction in which a few rows of the cluster vary most; all zero where nothing varies.
 class Direction {
 public:
-    explicit Direction(std::size_t d) : d_(d), rows_(kFewRows * d), way_(d), room_(d) {}
+    explicit Direction(std::size_t d)
+        : d_(d), width_((d + 3) / 4 * 4), rows_(kFewRows * width_), way_(width_), room_(width_) {}
 
     const double *find(const NewestRows &rows, std::size_t cluster) {
         const std::size_t count = std::min(kFewRows, rows.count(cluster));
-        double weights[kFewRows], mass = 0.0;
+        double weights[kFewRows] = {}, mass = 0.0;
+        const std::size_t n_filled = (count + 3) / 4 * 4;
+        std::fill_n(rows_.data(), n_filled * width_, 0.0);
         for (std::size_t i = 0; i < count; ++i) {
             // Evenly among all, so that the newest batch does not decide alone.
             const std::size_t chosen = i * rows.count(cluster) / count;
             const double *point = rows.point(cluster, chosen, room_.data());
             mass += weights[i] = rows.weight(cluster, chosen);
-            std::copy_n(point, d_, rows_.data() + i * d_);
+            std::copy_n(point, d_, rows_.data() + i * width_);
         }
         for (std::size_t i = 0; i < count; ++i) weights[i] /= mass;
-        instruction_set().find_direction(rows_.data(), weights, count, d_, kPowerSteps, way_.data(),
-                                         room_.data());
+        instruction_set().find_direction(rows_.data(), weights, n_filled, width_, kPowerSteps,
+                                         way_.data(), room_.data());
         return way_.data();
     }
 
 private:
     static constexpr std::size_t kFewRows = 64;
 
-    const std::size_t d_;
+    const std::size_t d_, width_;  // all columns, and as many as fill whole vectors
     Buffer<double> rows_, way_, room_;
 };
 

@@ -92,7 +92,7 @@ def follow(
         events.append(Event("drift", value=drift[0], was=drift[1], z=drift[2]))
     settled, new = lineage, set[int]()
     if elsewhere:
-        suspects = np.array(sorted(elsewhere))
+        suspects = sorted(elsewhere)
         found = settle_ids(lineage, window, fit, before, newest, suspects, index, remembered)
         settled = found.lineage
         events += found.events

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import dist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +32,19 @@ NEAR = 0.25
 RADII_APART = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class Settled:
+class Settled(NamedTuple):
     """The lineage after a batch, and what it means."""
 
     lineage: Lineage
     events: tuple[Event, ...]
+
+
+class _Past(NamedTuple):
+    """Clusters as they were, one per row."""
+
+    homes: Centroids
+    variance: Vector
+    shares: Vector  # of the points that they used to get
 
 
 def settle_ids(
@@ -44,7 +53,7 @@ def settle_ids(
     fit: WindowFit,
     before: Centroids,
     arrived: Partition,
-    suspects: NDArray[np.intp],
+    suspects: list[int],
     index: int,
     remembered: Window | None = None,
 ) -> Settled:
@@ -62,8 +71,8 @@ def settle_ids(
         Centroids before the batch.
     arrived : Partition
         Which of `before` is nearest to each point of the newest batch.
-    suspects : ndarray of int
-        Rows whose centroid is not where it was; all others keep their ids.
+    suspects : list of int
+        Rows whose centroid is not where it was, in order; all others keep their ids.
     index : int
         Number of the batch.
     remembered : Window, optional
@@ -73,23 +82,25 @@ def settle_ids(
     # Where clusters were before what is happening now, if it began as lately as the window.
     is_recent = index - lineage.since <= 2 * window.n_batches
     if len(suspects) == 1:
-        row = int(suspects[0])
+        (row,) = suspects
         home, radius = before[row], lineage.variance[row]
         if is_recent[row]:
             home, radius = lineage.home[row], lineage.home_variance[row]
         if _stays(row, flow, home, float(radius), fit.centroids):
             return Settled(lineage, ())
-    homes = np.where(is_recent[:, np.newaxis], lineage.home, before)
-    variance = np.where(is_recent, lineage.home_variance, lineage.variance)
     gets = newest.sum(axis=1)
-    shares = np.where(is_recent, lineage.home_share, gets)
+    past = _Past(
+        np.where(is_recent[:, np.newaxis], lineage.home, before),
+        np.where(is_recent, lineage.home_variance, lineage.variance),
+        np.where(is_recent, lineage.home_share, gets),
+    )
     older = flow.sum(axis=1) - gets * window.batches[-1].mass
     if len(window) == 1 and remembered is not None:
         older = remembered.cluster_masses(len(before))
-    used_to_get = np.maximum(older / max(float(older.sum()), 1e-300), shares)
-    is_lacking = gets <= LACKING * used_to_get
-    sources = _sources(flow, suspects, is_lacking, fit, homes, variance, used_to_get)
-    changed = [row for row in suspects.tolist() if sources[row] != row]
+    used_to_get = np.maximum(older / max(float(older.sum()), 1e-300), past.shares)
+    is_lacking = (gets <= LACKING * used_to_get).tolist()
+    sources = _sources(flow, suspects, is_lacking, fit, past._replace(shares=used_to_get))
+    changed = [row for row in suspects if sources[row] != row]
     if not changed:
         return Settled(lineage, ())
     ids, since = lineage.ids.copy(), lineage.since.copy()
@@ -103,17 +114,12 @@ def settle_ids(
             home[row], home_variance[row], home_share[row] = fit.centroids[row], np.inf, 0.0
         else:
             ids[row] = lineage.ids[source]
-            home[row], home_variance[row] = homes[source], variance[source]
+            home[row], home_variance[row] = past.homes[source], past.variance[source]
             home_share[row] = lineage.home_share[source]
     begun = [row for row in changed if sources[row] == NOBODY]
-    lost = sorted(set(changed) - set(sources[changed].tolist()))
-    ends = [
-        _end(row, flow, bool(is_lacking[row]), sources, lineage.ids, ids, fit, homes, shares)
-        for row in lost
-    ]
-    starts = [
-        _start(row, flow, newest, sources, ids, fit.centroids, homes, variance) for row in begun
-    ]
+    lost = sorted(set(changed) - {sources[row] for row in changed})
+    ends = [_end(row, flow, is_lacking[row], sources, lineage.ids, ids, fit, past) for row in lost]
+    starts = [_start(row, flow, newest, sources, ids, fit.centroids, past) for row in begun]
     settled = replace(
         lineage,
         ids=frozen(ids),
@@ -162,14 +168,8 @@ def _stays(row: int, flow: Table, home: Centroids, variance: float, centroids: C
 
 
 def _sources(
-    flow: Table,
-    suspects: NDArray[np.intp],
-    is_lacking: NDArray[np.bool_],
-    fit: WindowFit,
-    homes: Centroids,
-    variance: Vector,
-    shares: Vector,
-) -> NDArray[np.intp]:
+    flow: Table, suspects: list[int], is_lacking: list[bool], fit: WindowFit, past: _Past
+) -> list[int]:
     """Return for each row the row whose id it has from now on; -1 for a new cluster.
 
     The largest flows are served first, of those that make two clusters the same; a flow that leads
@@ -177,50 +177,48 @@ def _sources(
     more do not make it stay where most came from another that goes on, unless the two have become
     one.
     """
-    sources = np.arange(len(flow))
-    sources[suspects] = NOBODY
-    among = flow[np.ix_(suspects, suspects)]
-    into = flow[:, suspects].sum(axis=0)
-    same = (among >= SAME * flow[suspects].sum(axis=1)[:, np.newaxis]) | (among >= SAME * into)
-    gaps = ((homes[suspects, np.newaxis] - fit.centroids[suspects]) ** 2).sum(axis=2)
-    radii = np.where(variance[suspects] > 0, variance[suspects], 1e-300)[:, np.newaxis]
-    with np.errstate(over="ignore"):  # a cluster of one point has hardly a radius: then all is far
-        rank = np.where(same, among / (1.0 + gaps / radii), 0.0)
-    order = np.argsort(-rank, axis=None, kind="stable")
-    free = set(range(len(suspects)))
-    for place in order[: np.count_nonzero(rank)].tolist():
-        then, now = divmod(place, len(suspects))
-        if then in free and sources[suspects[now]] == NOBODY:
+    sources = list(range(len(flow)))
+    for row in suspects:
+        sources[row] = NOBODY
+    gave, got = flow[suspects].tolist(), flow[:, suspects].T.tolist()
+    got_in_all = [sum(flows) for flows in got]
+    ranked = []
+    for then, flows in zip(suspects, gave, strict=True):
+        enough = SAME * sum(flows)
+        for now, into in zip(suspects, got_in_all, strict=True):
+            went = flows[now]
+            if went > 0 and (went >= enough or went >= SAME * into):
+                gap = dist(past.homes[then].tolist(), fit.centroids[now].tolist())
+                # A cluster of one point has hardly a radius: then all is far.
+                rank = went / (1.0 + gap * gap / (past.variance.item(then) or 1e-300))
+                ranked.append((-rank, then, now))
+    free = set(suspects)
+    for rank, then, now in sorted(ranked):
+        if rank < 0 and then in free and sources[now] == NOBODY:
             free.discard(then)
-            sources[suspects[now]] = suspects[then]
-    for now, row in enumerate(suspects.tolist()):
+            sources[now] = then
+    for row, flows, into in zip(suspects, got, got_in_all, strict=True):
         own = sources[row]
-        if own == NOBODY or not is_lacking[own] or flow[own, row] >= SAME * into[now]:
+        if own == NOBODY or not is_lacking[own] or flows[own] >= SAME * into:
             continue
-        others = np.where(np.arange(len(flow)) == own, 0.0, flow[:, row])
-        other = int(np.argmax(others))
-        both = _is_of_both(row, own, np.array([other]), fit, homes, shares)[0]
-        if other in sources and not both:
+        flows[own] = 0.0
+        other = flows.index(max(flows))
+        if other in sources and not _is_of_both(row, own, np.array([other]), fit, past)[0]:
             sources[row] = NOBODY
     return sources
 
 
 def _is_of_both(
-    rows: int | NDArray[np.intp],
-    one: int,
-    others: NDArray[np.intp],
-    fit: WindowFit,
-    homes: Centroids,
-    shares: Vector,
+    rows: int | NDArray[np.intp], one: int, others: NDArray[np.intp], fit: WindowFit, past: _Past
 ) -> NDArray[np.bool_]:
     """Whether the newest points of `rows` have the mean of `one` and each of `others` together."""
+    homes, shares = past.homes, past.shares
     masses = np.maximum(fit.totals.masses[-1, rows], 1e-300)
     means = fit.totals.sums[-1, rows] / masses[..., np.newaxis]
     part = shares[others] / np.maximum(shares[others] + shares[one], 1e-300)
-    common = part[:, np.newaxis] * homes[others] + (1.0 - part[:, np.newaxis]) * homes[one]
-    off = ((means - common) ** 2).sum(axis=-1)
-    apart = ((homes[others] - homes[one]) ** 2).sum(axis=-1)
-    near: NDArray[np.bool_] = off <= NEAR**2 * apart
+    ways = homes[others] - homes[one]
+    off = means - homes[one] - part[:, np.newaxis] * ways
+    near: NDArray[np.bool_] = (off**2).sum(axis=-1) <= NEAR**2 * (ways**2).sum(axis=-1)
     return near
 
 
@@ -228,34 +226,35 @@ def _end(
     row: int,
     flow: Table,
     is_lacking: bool,
-    sources: NDArray[np.intp],
+    sources: list[int],
     ids_before: NDArray[np.int64],
     ids: NDArray[np.int64],
     fit: WindowFit,
-    homes: Centroids,
-    shares: Vector,
+    past: _Past,
 ) -> Event:
     """Return what became of the cluster that was in `row`."""
     cluster = int(ids_before[row])
-    went = flow[row] * (sources != NOBODY)  # to clusters that were there before
-    heir = int(np.argmax(went))
+    flows = flow[row].tolist()
+    # To clusters that were there before.
+    went = [
+        amount if source != NOBODY else 0.0 for amount, source in zip(flows, sources, strict=True)
+    ]
+    heir = went.index(max(went))
     if went[heir] <= 0 or is_lacking:
-        heir = _taker(row, sources, fit, homes, shares)
+        heir = _taker(row, np.array(sources), fit, past)
     return Event("died", cluster) if heir == NOBODY else Event("absorbed", cluster, int(ids[heir]))
 
 
-def _taker(
-    row: int, sources: NDArray[np.intp], fit: WindowFit, homes: Centroids, shares: Vector
-) -> int:
+def _taker(row: int, sources: NDArray[np.intp], fit: WindowFit, past: _Past) -> int:
     """Return the row of the cluster that has taken over the points that `row` used to get, or -1.
 
     When two clusters become one, the one that is left has the share of both, and the mean of both.
     """
     masses = fit.totals.masses[-1]
-    lost, gained = shares[row], masses / masses.sum() - shares[sources]
+    lost, gained = past.shares[row], masses / masses.sum() - past.shares[sources]
     rows = np.flatnonzero((sources != NOBODY) & (gained >= GAINED * lost) & (masses > 0))
     if lost > 0 and len(rows):
-        rows = rows[_is_of_both(rows, row, sources[rows], fit, homes, shares)]
+        rows = rows[_is_of_both(rows, row, sources[rows], fit, past)]
         if len(rows):
             return int(rows[np.argmax(gained[rows])])
     return NOBODY
@@ -265,23 +264,25 @@ def _start(
     row: int,
     flow: Table,
     newest: Table,
-    sources: NDArray[np.intp],
+    sources: list[int],
     ids: NDArray[np.int64],
     centroids: Centroids,
-    homes: Centroids,
-    variance: Vector,
+    past: _Past,
 ) -> Event:
     """Return where the cluster that is now in `row` comes from."""
     cluster, share = int(ids[row]), float(newest[:, row].sum())
-    goes_on = np.zeros(len(sources), dtype=bool)  # the clusters, by their row before
-    goes_on[sources[sources != NOBODY]] = True
-    came = flow[:, row] * goes_on
-    source = int(np.argmax(came))
+    going_on = set(sources)  # by their rows before
+    came = [
+        amount if then in going_on else 0.0 for then, amount in enumerate(flow[:, row].tolist())
+    ]
+    source = came.index(max(came))
     if came[source] <= 0:
         return Event("born", cluster, value=share)
-    parent = int(np.flatnonzero(sources == source)[0])
-    gaps = ((centroids[[row, parent]] - homes[source]) ** 2).sum(axis=1)
-    child_is_apart, parent_is_apart = gaps > RADII_APART**2 * variance[source]
+    parent = sources.index(source)
+    home, radius = past.homes[source].tolist(), past.variance.item(source) ** 0.5
+    child_is_apart, parent_is_apart = (
+        dist(centroids[place].tolist(), home) > RADII_APART * radius for place in (row, parent)
+    )
     # Where both are apart the cluster has gone in two directions.
     if child_is_apart and not parent_is_apart:
         return Event("born", cluster, value=share)
