@@ -77,14 +77,17 @@ void Aggregates::settle() {
 
 void Aggregates::sum_marked(std::uint8_t from_mark) {
     std::vector<std::size_t> changed;
-    double operations = 0.0;
+    std::size_t n_rows = 0, most_rows = 0;
     for (std::size_t b = 0; b < batches_.size(); ++b) {
         if (!is_marked(marks_[b], from_mark)) continue;
         changed.push_back(b);
-        operations += kPerSum * static_cast<double>(batches_[b].rows.count * d_);
+        n_rows += batches_[b].rows.count;
+        most_rows = std::max(most_rows, batches_[b].rows.count);
     }
-    // Threads share batches, or one batch by clusters: each sum takes its rows in order, whoever adds.
-    const std::size_t slices = changed.size() < team_.size() ? std::min(team_.size(), k_) : 1;
+    const double operations = kPerSum * static_cast<double>(n_rows * d_);
+    // Threads share batches, or where one is too large each batch by clusters: a sum takes its rows in
+    // order, whoever adds.
+    const std::size_t slices = most_rows * team_.size() > n_rows ? std::min(team_.size(), k_) : 1;
     team_.run(changed.size() * slices, operations, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;
         sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices,

@@ -35,8 +35,9 @@ constexpr std::size_t kAhead = 64;
 constexpr std::size_t kFewValues = 640, kSomeValues = 2400;
 constexpr double kManyInWindow = 131072.0;
 
-// A batch is measured anew as a whole if that would wake this share of it.
-constexpr double kMostOfBatch = 0.5;
+// A batch is measured anew as a whole if this share of it is in doubt; if it has less than a group of rows,
+// there is nothing to gain.
+constexpr double kManyOfBatch = 0.25;
 
 // Points that one task measures.
 constexpr std::size_t kPart = 8 * kGroupRows;
@@ -90,7 +91,7 @@ bool Partition::assign(const double *centroids) {
     wake();
     const bool any_new = std::count(state_.begin(), state_.end(), kNew) > 0;
     drop_due();
-    if (members_.size() > 0) n_distances_ += movement_.measure_apart();
+    if (members_.size() > 0) measure_apart();
     sweep(centroids);
     measure_due();
     return any_new || !moves_.empty();
@@ -110,8 +111,14 @@ void Partition::put(std::size_t batch, std::size_t row, std::int32_t label) {
     set_bounds(at, label, kInfinity, 0.0F);
 }
 
-void Partition::settle() {
+void Partition::measure_apart() {
+    if (apart_is_known_) return;
     n_distances_ += movement_.measure_apart();
+    apart_is_known_ = true;
+}
+
+void Partition::settle() {
+    measure_apart();
     // Of points awake this writes nothing that counts: theirs follow.
     team_.run(batches_.size(), kPerScanned * n_points_, [&](std::size_t b, std::size_t) {
         const Batch &batch = batches_[b];
@@ -166,16 +173,11 @@ void Partition::wake(std::size_t epoch) {
         n_woken_[b] = set_.awake(batch.labels, batch.upper, batch.lower,
                                  asleep_.data() + epoch * k_, batch.rows.count, woken_[b].data());
     });
+    if (measures_all_) find_loose();
     std::vector<std::size_t> first(batches_.size());  // places of the list
     const std::size_t n_before = members_.size();
     std::size_t end = n_before;
     for (std::size_t b = 0; b < batches_.size(); ++b) {
-        const std::size_t count = batches_[b].rows.count;
-        if (measures_all_ && count >= kGroupRows &&
-            static_cast<double>(n_woken_[b]) >= kMostOfBatch * static_cast<double>(count)) {
-            state_[b] = kLoose;
-            n_woken_[b] = 0;
-        }
         first[b] = end;
         end += n_woken_[b];
     }
@@ -194,6 +196,37 @@ void Partition::wake(std::size_t epoch) {
             batch.upper[row] = kGone;
         }
     });
+}
+
+// Find the batches of which so many points, just woken, are in doubt that they are sooner measured whole.
+void Partition::find_loose() {
+    bool any = false;
+    for (std::size_t b = 0; b < batches_.size(); ++b) any |= may_be_loose(b);
+    if (!any) return;
+    measure_apart();
+    team_.run(batches_.size(), kPerScanned * n_points_, [&](std::size_t b, std::size_t) {
+        if (!may_be_loose(b) || !is_loose(b)) return;
+        state_[b] = kLoose;
+        n_woken_[b] = 0;
+    });
+}
+
+bool Partition::may_be_loose(std::size_t b) const {
+    const std::size_t count = batches_[b].rows.count;
+    return count >= kGroupRows &&
+           static_cast<double>(n_woken_[b]) >= kManyOfBatch * static_cast<double>(count);
+}
+
+bool Partition::is_loose(std::size_t b) const {
+    const Batch &batch = batches_[b];
+    std::size_t n_doubtful = 0;
+    for (std::size_t w = 0; w < n_woken_[b]; ++w) {
+        const std::size_t row = woken_[b][w];
+        const std::size_t key = Movement::key_of(static_cast<std::size_t>(batch.labels[row]), base_[b]);
+        const float upper = batch.upper[row], margin = batch.lower[row] - upper;
+        n_doubtful += !(margin > movement_.margin()[key]) && !(upper < movement_.near()[key]);
+    }
+    return static_cast<double>(n_doubtful) >= kManyOfBatch * static_cast<double>(batch.rows.count);
 }
 
 void Partition::resize_list(std::size_t size) {
@@ -223,6 +256,7 @@ void Partition::open_epoch(const double *centroids) {
         asleep_.clear();
     }
     movement_.open(centroids);
+    apart_is_known_ = false;
     asleep_.resize(movement_.n_epochs() * k_, kGone);
 }
 
@@ -483,9 +517,8 @@ void Partition::measure_due() {
                                          bench.narrowed.data(), labels, batch.upper + begin,
                                          batch.lower + begin);
             for (std::size_t p = 0; p < count; ++p) {
-                std::int32_t &label = batch.labels[begin + p];
-                if (labels[p] == label) continue;
-                if (state_[part.batch] == kLoose)
+                std::int32_t &label = batch.labels[begin + p];  // not yet known where it is new
+                if (state_[part.batch] == kLoose && labels[p] != label)
                     part.moves.push_back({static_cast<std::uint32_t>(part.batch),
                                           static_cast<std::uint32_t>(begin + p), label, labels[p]});
                 label = labels[p];

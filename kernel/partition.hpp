@@ -11,7 +11,7 @@
 // as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to exceed;
 // when one does, it is raised well beyond, and a scan wakes the points that are no longer above.
 //
-// A batch of which most would wake is measured anew as a whole.
+// A batch of which many are in doubt at once is measured anew as a whole, where that is soon done.
 //
 // Points awake stand in one list, each with the key of its cluster and epoch, under which a table has
 // the two limits that settle a point. A sweep compares the list with the table. What fails is measured
@@ -63,7 +63,7 @@ public:
 private:
     static constexpr std::size_t kTogether = 128;
 
-    // Of a batch: there are bounds, they would not do, or there are none and no labels.
+    // Of a batch: there are bounds, they leave too many in doubt, or there are none and no labels.
     enum State : std::uint8_t { kBounded, kLoose, kNew };
 
     struct Member {  // of the list of points awake
@@ -94,6 +94,10 @@ private:
 
     bool is_crowded() const;
     void open_epoch(const double *centroids);
+    void measure_apart();
+    bool may_be_loose(std::size_t b) const;
+    bool is_loose(std::size_t b) const;
+    void find_loose();
     void resize_list(std::size_t size);
     void wake();
     void wake(std::size_t epoch);
@@ -146,6 +150,7 @@ private:
     std::vector<Bench> benches_;  // one per worker
     std::vector<State> state_;    // per batch; all but kBounded are measured whole in this pass
 
+    bool apart_is_known_ = false;  // how far the present centroids are apart
     std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
     // Per epoch and cluster: the margins of all points that sleep are above this.
     std::vector<float> asleep_;

@@ -59,8 +59,9 @@ private:
             await_round(seen);
             {
                 std::unique_lock<std::mutex> lock(mutex_);
-                begin_.wait(lock, [&] { return round_ != seen && worker < active_; });
+                begin_.wait(lock, [&] { return round_ != seen; });
                 seen = round_;
+                if (worker >= active_) continue;  // not asked, or too late
                 ++busy_;
             }
             work(worker);

@@ -511,19 +511,31 @@ def test_a_crowded_list_changes_no_label() -> None:
 def test_a_window_measured_anew_says_what_moved(n_threads: int) -> None:
     """Where centroids jump, batches are measured whole; sums follow from what changed its label."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(scale=4.0, size=(12, 5))
-    model = kmeander.FSKM(12, init="previous", rho=0.8, n_threads=n_threads, random_state=0)
+    centres = rng.normal(scale=4.0, size=(20, 10))
+    model = kmeander.FSKM(20, init="previous", rho=0.8, n_threads=n_threads, random_state=0)
+    n_points = 6000  # of all batches together enough for two threads
     for index in range(6):
         if index == 5:
             centres += rng.normal(scale=6.0, size=centres.shape)
-        points = centres[rng.integers(12, size=600)] + rng.normal(size=(600, 5))
-        weights = rng.random(600) if index % 2 else None
+        points = centres[rng.integers(20, size=n_points)] + rng.normal(size=(n_points, 10))
+        weights = rng.random(n_points) if index % 2 else None
         batch = kmeander.Batch(index, points.astype(np.float32 if index == 3 else float), weights)
         forgetful = kmeander.FSKM.from_state(without_bounds(model.state()))
         step, plain = model.step(batch), forgetful.step(batch)
         assert step.to_dict() == {**plain.to_dict(), "n_distances": step.n_distances}
         assert_bounds_hold(model.window, step.centroids)
-    assert step.n_distances > model.window.n_points * 12
+    assert step.n_distances > model.window.n_points * 20
+
+
+def test_a_far_cluster_that_moves_does_not_put_all_others_in_doubt() -> None:
+    """Tight clusters at home, a few centroids that wander among points far away."""
+    rng = np.random.default_rng(0)
+    home = rng.normal(scale=5.0, size=(6, 2))
+    tight = home[rng.integers(6, size=1440)] + 0.1 * rng.normal(size=(1440, 2))
+    far = rng.uniform(2000.0, 6000.0, size=(360, 2))
+    found = kmeander.weighted_lloyd(np.concatenate([tight, far]), [*home, *far[:4]])
+    assert found.n_iter > 5
+    assert found.n_distances < 0.3 * found.n_distances_plain
 
 
 def test_distances_of_a_fixed_stream_stay_few() -> None:

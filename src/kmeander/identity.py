@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import dist
+from math import dist, fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -162,9 +162,9 @@ def _stays(row: int, flow: Table, home: Centroids, variance: float, centroids: C
 
     As `_sources` would say, with less to look at.
     """
-    gaps = home - centroids[row]
-    far = float((gaps * gaps).sum()) > 1e290 * variance
-    return not far and bool(flow[row, row] > 0 and flow[row, row] >= SAME * flow[:, row].sum())
+    own, gap = flow.item(row, row), dist(home.tolist(), centroids[row].tolist())
+    is_far = gap * gap > 1e290 * variance
+    return not is_far and own > 0 and own >= SAME * fsum(flow[:, row].tolist())
 
 
 def _sources(
@@ -181,16 +181,16 @@ def _sources(
     for row in suspects:
         sources[row] = NOBODY
     gave, got = flow[suspects].tolist(), flow[:, suspects].T.tolist()
-    got_in_all = [sum(flows) for flows in got]
+    got_in_all = [fsum(flows) for flows in got]
     ranked = []
     for then, flows in zip(suspects, gave, strict=True):
-        enough = SAME * sum(flows)
+        enough = SAME * fsum(flows)
         for now, into in zip(suspects, got_in_all, strict=True):
             went = flows[now]
             if went > 0 and (went >= enough or went >= SAME * into):
                 gap = dist(past.homes[then].tolist(), fit.centroids[now].tolist())
                 # A cluster of one point has hardly a radius: then all is far.
-                rank = went / (1.0 + gap * gap / (past.variance.item(then) or 1e-300))
+                rank = went / (1.0 + gap * gap / max(past.variance.item(then), 1e-300))
                 ranked.append((-rank, then, now))
     free = set(suspects)
     for rank, then, now in sorted(ranked):
@@ -279,9 +279,9 @@ def _start(
     if came[source] <= 0:
         return Event("born", cluster, value=share)
     parent = sources.index(source)
-    home, radius = past.homes[source].tolist(), past.variance.item(source) ** 0.5
+    home, squared = past.homes[source].tolist(), RADII_APART**2 * past.variance.item(source)
     child_is_apart, parent_is_apart = (
-        dist(centroids[place].tolist(), home) > RADII_APART * radius for place in (row, parent)
+        dist(centroids[place].tolist(), home) ** 2 > squared for place in (row, parent)
     )
     # Where both are apart the cluster has gone in two directions.
     if child_is_apart and not parent_is_apart:
