@@ -119,6 +119,8 @@ private:
     void drop_due();
     void measure_due();
 
+    // About how many multiplications would take as long as to scan a point.
+    static constexpr double kPerScanned = 16.0;
     // Points of the list that one task has to do with.
     static constexpr std::size_t kStretch = 4096;
     std::size_t n_stretches() const { return (members_.size() + kStretch - 1) / kStretch; }
