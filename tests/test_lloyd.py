@@ -256,10 +256,15 @@ def test_learning_can_be_interrupted_and_changes_nothing() -> None:
     model.step(Batch(0, rng.normal(size=(500, 10))))
     before = checkpoint.to_bytes(model.state())
     large = Batch(1, rng.normal(size=(400_000, 10)))
+    # A shell without job control starts what runs in the background with SIGINT ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        model.step(large)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.step(large)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert checkpoint.to_bytes(model.state()) == before
 
 
