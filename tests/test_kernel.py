@@ -498,9 +498,7 @@ def test_a_crowded_list_changes_no_label() -> None:
     assert window.partition is not None and step.centroids is not None
     together = np.concatenate([batch.points for batch in window.batches])
     assert window.partition.labels.tolist() == nearest(together, step.centroids, 1)[0].tolist()
-    forgetful = kmeander.FSKM.from_state(
-        {**state, "window": {**state["window"], "bounds": None, "totals": None}}
-    )
+    forgetful = kmeander.FSKM.from_state(without_bounds(state))
     plain = forgetful.step(kmeander.Batch(index, points))
     assert plain.centroids is not None
     assert plain.centroids.tobytes() == step.centroids.tobytes()
