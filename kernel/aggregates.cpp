@@ -108,7 +108,8 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
 // List the rows of the clusters that are `stale`.
 std::size_t Aggregates::find_members(const Batch &batch, Bench &bench) const {
     bench.members.resize(batch.rows.count + kSpare);
-    return set_.members(batch.labels, bench.stale.data(), batch.rows.count, bench.members.data());
+    return set_.members(batch.labels, bench.stale.data(), k_, batch.rows.count,
+                        bench.members.data());
 }
 
 void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,

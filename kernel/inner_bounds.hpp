@@ -6,28 +6,12 @@
 namespace kmeander {
 namespace {
 
-// Call flag(i) for kFloats points from i on, and list those whose lanes are set. Without a branch: one
-// in ten or so is found, which no processor foresees.
+// List the points for which flag(i) is set, that of kFloats points from i on, or flag_one(i).
 template <class Flag, class FlagOne>
 inline std::size_t flagged(std::size_t count, std::uint32_t *found, const Flag &flag,
                            const FlagOne &flag_one) {
     std::size_t n_found = 0, i = 0;
-    for (; i + kFloats <= count; i += kFloats) {
-        const auto flags = flag(i);
-#ifdef KMEANDER_GATHERS
-        const unsigned lanes = static_cast<unsigned>(_mm256_movemask_ps((__m256)flags));
-        const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(kLanesOf.bytes[lanes]));
-        const __m256i here = _mm256_add_epi32(_mm256_cvtepu8_epi32(bytes),
-                                              _mm256_set1_epi32(static_cast<int>(i)));
-        __builtin_memcpy(found + n_found, &here, sizeof here);
-        n_found += static_cast<std::size_t>(__builtin_popcount(lanes));
-#else
-        for (std::size_t l = 0; l < kFloats; ++l) {
-            found[n_found] = static_cast<std::uint32_t>(i + l);
-            n_found += flags[l] != 0;
-        }
-#endif
-    }
+    for (; i + kFloats <= count; i += kFloats) n_found += list_lanes(flag(i), i, found + n_found);
     for (; i < count; ++i) {
         found[n_found] = static_cast<std::uint32_t>(i);
         n_found += flag_one(i);
@@ -38,12 +22,13 @@ inline std::size_t flagged(std::size_t count, std::uint32_t *found, const Flag &
 std::size_t unsettled(const float *upper, const float *lower, const std::uint32_t *keys,
                       const float *margins, const float *uppers, std::size_t count,
                       std::uint32_t *found) {
+    const Table limits(margins);
     // Bounds that are not numbers settle nothing.
     const std::size_t n_doubtful = flagged(
         count, found,
         [=](std::size_t i) {
             const Floats u = load_floats(upper + i), l = load_floats(lower + i);
-            return ~(l - u > look_up(margins, keys + i));
+            return ~(l - u > limits.at(keys + i));
         },
         [=](std::size_t i) { return !(lower[i] - upper[i] > margins[keys[i]]); });
     // A look-up costs more than all the rest: the second for those few that need it.
@@ -57,21 +42,45 @@ std::size_t unsettled(const float *upper, const float *lower, const std::uint32_
 }
 
 std::size_t awake(const std::int32_t *labels, const float *upper, const float *lower,
-                  const float *thresholds, std::size_t count, std::uint32_t *found) {
-    return flagged(
-        count, found,
-        [=](std::size_t i) {
-            const Floats u = load_floats(upper + i), l = load_floats(lower + i);
-            return ~(l - u > look_up(thresholds, labels + i));
-        },
-        [=](std::size_t i) { return !(lower[i] - upper[i] > thresholds[labels[i]]); });
+                  const float *thresholds, std::size_t k, std::size_t count, std::uint32_t *found) {
+    return with_table_of(k, [=](auto kind) {
+        const typename decltype(kind)::Type table(thresholds, k);
+        return flagged(
+            count, found,
+            [&](std::size_t i) {
+                const Floats u = load_floats(upper + i), l = load_floats(lower + i);
+                return ~(l - u > table.at(labels + i));
+            },
+            [=](std::size_t i) { return !(lower[i] - upper[i] > thresholds[labels[i]]); });
+    });
 }
 
-std::size_t members(const std::int32_t *labels, const float *marks, std::size_t count,
+std::size_t count_doubtful(const std::int32_t *labels, const float *upper, const float *lower,
+                           const float *margins, const float *uppers, std::size_t k,
+                           std::size_t count) {
+    return with_table_of(k, [=](auto kind) {
+        const typename decltype(kind)::Type margin(margins, k), limit(uppers, k);
+        std::size_t n_doubtful = 0, i = 0;
+        for (; i + kFloats <= count; i += kFloats) {
+            const Floats u = load_floats(upper + i), l = load_floats(lower + i);
+            n_doubtful += count_lanes(~((l - u > margin.at(labels + i)) | (u < limit.at(labels + i))));
+        }
+        for (; i < count; ++i) {
+            const float m = margins[labels[i]], u = uppers[labels[i]];
+            n_doubtful += !(lower[i] - upper[i] > m) && !(upper[i] < u);
+        }
+        return n_doubtful;
+    });
+}
+
+std::size_t members(const std::int32_t *labels, const float *marks, std::size_t k, std::size_t count,
                     std::uint32_t *found) {
-    return flagged(
-        count, found, [=](std::size_t i) { return look_up(marks, labels + i) != 0.0F; },
-        [=](std::size_t i) { return marks[labels[i]] != 0.0F; });
+    return with_table_of(k, [=](auto kind) {
+        const typename decltype(kind)::Type table(marks, k);
+        return flagged(
+            count, found, [&](std::size_t i) { return table.at(labels + i) != 0.0F; },
+            [=](std::size_t i) { return marks[labels[i]] != 0.0F; });
+    });
 }
 
 // With numbers or with vectors of them, as `rounded_up` and `rounded_down` are.
@@ -85,17 +94,21 @@ inline void rebase_one(Value own, Value others, Value nearest_other, Value &uppe
 }
 
 void rebase(const std::int32_t *labels, std::size_t count, const float *own, const float *others,
-            const float *nearest_other, float *upper, float *lower) {
-    std::size_t i = 0;
-    for (; i + kFloats <= count; i += kFloats) {
-        Floats u = load_floats(upper + i), l = load_floats(lower + i);
-        rebase_one(look_up(own, labels + i), look_up(others, labels + i),
-                   look_up(nearest_other, labels + i), u, l);
-        __builtin_memcpy(upper + i, &u, sizeof u);
-        __builtin_memcpy(lower + i, &l, sizeof l);
-    }
-    for (; i < count; ++i)
-        rebase_one(own[labels[i]], others[labels[i]], nearest_other[labels[i]], upper[i], lower[i]);
+            const float *nearest_other, std::size_t k, float *upper, float *lower) {
+    with_table_of(k, [=](auto kind) {
+        using Kind = typename decltype(kind)::Type;
+        const Kind moved(own, k), moved_others(others, k), apart(nearest_other, k);
+        std::size_t i = 0;
+        for (; i + kFloats <= count; i += kFloats) {
+            Floats u = load_floats(upper + i), l = load_floats(lower + i);
+            const std::int32_t *which = labels + i;
+            rebase_one(moved.at(which), moved_others.at(which), apart.at(which), u, l);
+            __builtin_memcpy(upper + i, &u, sizeof u);
+            __builtin_memcpy(lower + i, &l, sizeof l);
+        }
+        for (; i < count; ++i)
+            rebase_one(own[labels[i]], others[labels[i]], nearest_other[labels[i]], upper[i], lower[i]);
+    });
 }
 
 void bound_others(const float *apart, const float *moved, std::size_t n_blocks, const float *lower,

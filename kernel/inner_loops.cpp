@@ -31,6 +31,7 @@ const InstructionSet KMEANDER_SET = {
     bounds_below,
     unsettled,
     awake,
+    count_doubtful,
     rebase,
     bound_others,
     members,

@@ -26,8 +26,6 @@ constexpr float kRounding = 0x1p-24F;
 // What was left out above is smaller by far than a tenth of each term.
 constexpr float kSlack = 1.1F;
 
-typedef std::int32_t Ints __attribute__((vector_size(KMEANDER_LANES * 8)));
-
 // What is known of kFloats points.
 struct Screened {
     Floats best, second;

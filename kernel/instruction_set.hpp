@@ -22,7 +22,7 @@ struct Rows {
 constexpr std::size_t kGroupRows = 64;
 
 // Room that a list of points needs beyond its end: it is written without a branch, eight at once.
-constexpr std::size_t kSpare = 8;
+constexpr std::size_t kSpare = 16;
 
 // Rows while k-means++ draws: one entry each per row, made up to whole blocks.
 struct Seeding {
@@ -119,25 +119,32 @@ struct InstructionSet {
                              const float *margins, const float *uppers, std::size_t count,
                              std::uint32_t *found);
 
-    // Those of `count` points whose margins are not above the threshold of their cluster. Returns their
-    // number; `found` takes up to `count` and kSpare more.
+    // Those of `count` points whose margins are not above the threshold of their cluster, one of k. Returns
+    // their number; `found` takes up to `count` and kSpare more.
     std::size_t (*awake)(const std::int32_t *labels, const float *upper, const float *lower,
-                         const float *thresholds, std::size_t count, std::uint32_t *found);
+                         const float *thresholds, std::size_t k, std::size_t count,
+                         std::uint32_t *found);
+
+    // How many of `count` points neither limit of their cluster settles, as in `unsettled`.
+    std::size_t (*count_doubtful)(const std::int32_t *labels, const float *upper, const float *lower,
+                                  const float *margins, const float *uppers, std::size_t k,
+                                  std::size_t count);
 
     // Put the bounds of `count` points to where the centroids are now: the own has moved by `own`,
-    // another by `others` at most, and lies `nearest_other` away at least; all per cluster.
+    // another by `others` at most, and lies `nearest_other` away at least; all per cluster, of k.
     void (*rebase)(const std::int32_t *labels, std::size_t count, const float *own,
-                   const float *others, const float *nearest_other, float *upper, float *lower);
+                   const float *others, const float *nearest_other, std::size_t k, float *upper,
+                   float *lower);
 
     // For each of `count` points of one cluster and epoch the least over the blocks of
     // max(lower - moved, apart - upper): a bound of all distances but the own.
     void (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks,
                          const float *lower, const float *upper, std::size_t count, float *bounds);
 
-    // Those of `count` rows whose clusters are marked, not by 0. Returns their number; `found` takes up to
-    // `count` and kSpare more.
-    std::size_t (*members)(const std::int32_t *labels, const float *marks, std::size_t count,
-                           std::uint32_t *found);
+    // Those of `count` rows whose clusters, of k, are marked, not by 0. Returns their number; `found` takes
+    // up to `count` and kSpare more.
+    std::size_t (*members)(const std::int32_t *labels, const float *marks, std::size_t k,
+                           std::size_t count, std::uint32_t *found);
 
     // Add the rows `chosen` to the sums of their clusters, in this order. What rounding takes from `sums` is
     // gathered in `rests`, so that both together are right to the last digit: the mean of a million

@@ -124,7 +124,7 @@ void Partition::settle() {
             others[c] = movement_.others(Movement::key_of(c, base_[b]));
         }
         set_.rebase(batch.labels, batch.rows.count, own.data(), others.data(),
-                    movement_.nearest_other(), batch.upper, batch.lower);
+                    movement_.nearest_other(), k_, batch.upper, batch.lower);
     });
     const double operations = kPerListed * static_cast<double>(members_.size());
     team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t) {
@@ -167,7 +167,8 @@ void Partition::wake(std::size_t epoch) {
         const Batch &batch = batches_[b];
         woken_[b].resize(batch.rows.count + kSpare);
         n_woken_[b] = set_.awake(batch.labels, batch.upper, batch.lower,
-                                 asleep_.data() + epoch * k_, batch.rows.count, woken_[b].data());
+                                 asleep_.data() + epoch * k_, k_, batch.rows.count,
+                                 woken_[b].data());
     });
     if (measures_all_) find_loose();
     std::vector<std::size_t> first(batches_.size());  // places of the list
@@ -215,13 +216,15 @@ bool Partition::may_be_loose(std::size_t b) const {
 
 bool Partition::is_loose(std::size_t b) const {
     const Batch &batch = batches_[b];
-    std::size_t n_doubtful = 0;
-    for (std::size_t w = 0; w < n_woken_[b]; ++w) {
-        const std::size_t row = woken_[b][w];
-        const std::size_t key = Movement::key_of(static_cast<std::size_t>(batch.labels[row]), base_[b]);
-        const float upper = batch.upper[row], margin = batch.lower[row] - upper;
-        n_doubtful += !(margin > movement_.margin()[key]) && !(upper < movement_.near()[key]);
+    std::vector<float> margins(k_), uppers(k_);
+    for (std::size_t c = 0; c < k_; ++c) {
+        margins[c] = movement_.margin()[Movement::key_of(c, base_[b])];
+        uppers[c] = movement_.near()[Movement::key_of(c, base_[b])];
     }
+    // Points that still sleep are not in doubt, nor are those that woke before: their upper bound is gone.
+    const std::size_t n_doubtful =
+        set_.count_doubtful(batch.labels, batch.upper, batch.lower, margins.data(), uppers.data(), k_,
+                            batch.rows.count);
     return static_cast<double>(n_doubtful) >= kManyOfBatch * static_cast<double>(batch.rows.count);
 }
 
