@@ -19,6 +19,8 @@ Labels = NDArray[np.int32]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+_FLOAT64 = np.dtype(np.float64)
+
 # Squares of differences, times weights, summed over any window, stay below the largest double.
 LARGEST_VALUE = 1e120
 LARGEST_WEIGHT = 1e30
@@ -64,24 +66,25 @@ def checked_points(
 drop or fill such rows first.
     """
     array = _as_floats(_as_array(values, name), name, columns)
-    if array.ndim != 2:
+    shape, flags = array.shape, array.flags
+    if len(shape) != 2:
         raise InputError(
             f"{name} must have two dimensions, rows and columns, got shape {array.shape}. "
             "Reshape your data: reshape(-1, 1) for a single column, reshape(1, -1) for a single "
             "row."
         )
-    if array.shape[0] == 0:
+    if shape[0] == 0:
         raise InputError(
             f"{name} has no rows (shape {array.shape}); at least 1 is needed. Skip empty batches."
         )
-    if array.shape[1] == 0:
+    if shape[1] == 0:
         raise InputError(
             f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
         )
-    if not (array.flags.c_contiguous and array.flags.aligned):
+    if not (flags.c_contiguous and flags.aligned):
         array = np.require(array, requirements=["C", "ALIGNED"])
     # In one pass: large batches come from memory only once.
-    target = np.empty_like(array, order="C", subok=False) if copy else None
+    target = np.empty(shape, array.dtype) if copy else None
     position = _kernel.first_beyond(array, LARGEST_VALUE, target)
     if target is not None:
         array = frozen(target)
@@ -173,7 +176,7 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 def _as_floats(
     array: NDArray[Any], name: str, columns: Sequence[str] | None = None
 ) -> NDArray[Any]:
-    if array.dtype == np.float64 and array.dtype.isnative:
+    if array.dtype is _FLOAT64:  # there is one such object, but for arrays that pickle has made
         return array
     kind = array.dtype.kind
     if kind == "f":

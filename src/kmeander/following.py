@@ -76,7 +76,7 @@ def follow(
     """
     levels = levels_for(len(before), false_alarms)
     # Where all older batches were forgotten at once, they are compared as they were before that.
-    has_forgotten = len(window) == 1 and remembered is not None and len(remembered) > 0
+    has_forgotten = len(window.batches) == 1 and remembered is not None and len(remembered) > 0
     compared = fit
     if has_forgotten:
         assert remembered is not None
@@ -85,21 +85,21 @@ def follow(
     changes = changes_beyond_noise(
         compared.found, compared.window, lineage.since, index, moved, levels
     )
-    # Only a centroid that has left its own cluster can have become another one's.
-    elsewhere = {*changes.elsewhere, *fit.reseeded, *swapped}
     events: list[Event] = []
     if _is_drift(drift, last, levels):
         events.append(Event("drift", value=drift[0], was=drift[1], z=drift[2]))
     settled, new = lineage, set[int]()
-    if elsewhere:
-        suspects = sorted(elsewhere)
+    # Only a centroid that has left its own cluster can have become another one's.
+    suspects: list[int] = []
+    if changes.elsewhere or fit.reseeded or swapped:
+        suspects = sorted({*changes.elsewhere, *fit.reseeded, *swapped})
         found = settle_ids(lineage, window, fit, before, newest, suspects, index, remembered)
         settled = found.lineage
         events += found.events
         new = set(settled.ids.tolist()) - set(lineage.ids.tolist())
     if changes.moved or changes.shares:
         ids = lineage.ids if has_forgotten else settled.ids  # of the rows that were compared
-        if elsewhere or has_forgotten:
+        if suspects or has_forgotten:
             changes = _confirmed(changes, fit.totals, ids, settled, before)
         told, settled = _tell(changes, ids, settled, new, compared.window.n_batches, before, index)
         events += told

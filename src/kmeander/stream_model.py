@@ -337,7 +337,7 @@ class StreamModel(ABC):
                 n_threads=self.limits.n_threads,
             )
         misfits = misfits_at(batch.index, fit.window, fit.centroids, fit.masses)
-        step = Step(
+        step = Step.made(
             index=batch.index,
             n_points=batch.n_rows,
             n_means=_n_means(batch),

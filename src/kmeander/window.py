@@ -114,11 +114,26 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """One batch in the window, or several that have become one of weighted means."""
+    """One batch in the window, or several that have become one of weighted means.
+
+    `rows` are points and weights once more, where the kernel holds them already.
+    """
 
     points: Points
     weights: Weights | None
     summary: Summary | None = None
+
+    def __init__(
+        self,
+        points: Points,
+        weights: Weights | None,
+        summary: Summary | None = None,
+        rows: _kernel.Rows | None = None,
+    ) -> None:
+        own = vars(self)
+        own["points"], own["weights"], own["summary"] = points, weights, summary
+        if rows is not None:
+            own["rows"] = rows
 
     @cached_property
     def rows(self) -> _kernel.Rows:
@@ -193,6 +208,19 @@ class Window:
     ages: tuple[float, ...] = ()
     partition: Partition | None = None
     newest: Partition | None = None
+
+    def __init__(
+        self,
+        rho: float,
+        batches: tuple[Remembered, ...] = (),
+        ages: tuple[float, ...] = (),
+        partition: Partition | None = None,
+        newest: Partition | None = None,
+    ) -> None:
+        # Not one by one through the guard of a frozen class, which would take three times as long.
+        own = vars(self)
+        own["rho"], own["batches"], own["ages"] = rho, batches, ages
+        own["partition"], own["newest"] = partition, newest
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -365,9 +393,7 @@ class Window:
         weights once more, where the kernel holds them already.
         """
         summary = None if within is None else Summary(within, n_batches=1, span=0.0)
-        newest = Remembered(points, weights, summary)
-        if rows is not None:
-            vars(newest)["rows"] = rows
+        newest = Remembered(points, weights, summary, rows)
         return Window(
             self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
         )
