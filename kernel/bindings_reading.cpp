@@ -6,6 +6,7 @@
 
 #include "bindings_window.hpp"
 #include "changes.hpp"
+#include "explanation.hpp"
 #include "valleys.hpp"
 
 namespace border {
@@ -13,25 +14,24 @@ namespace {
 
 using kmeander::Division;
 
-void valleys(const Window &window, std::size_t first, const Weights &decay, const Division &division,
-             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
+void valleys(const Window &window, std::size_t first, const Division &division, const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
              double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
              Out1<double> as_two) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0 && rows_per_cluster > 0, "no centroids or rows");
-    const std::size_t n_points = count_points(window, d);
-    need(decay.shape(0) == window.size() && first < window.size(), "one entry per batch is needed");
+    const std::size_t n_points = window.need_columns(d);
+    need(first < window.size(), "no such batch");
     for (const std::size_t length :
          {masses.shape(0), neighbours.shape(0), as_one.shape(0), as_two.shape(0)})
         need(length == k, "one entry per cluster is needed");
     // Labels are only read.
     auto *next = const_cast<std::int32_t *>(last_labels(division, n_points, k));
-    for (std::size_t b = 0; b < first; ++b) next += window[b]->rows.count;
+    for (std::size_t b = 0; b < first; ++b) next += window[b].rows.count;
     std::vector<kmeander::Batch> batches;
     for (std::size_t b = first; b < window.size(); ++b) {
-        batches.push_back({window[b]->rows, window[b]->shares, decay.data()[b], next, nullptr,
+        batches.push_back({window[b].rows, window[b].shares, window.decay()[b], next, nullptr,
                            nullptr, nullptr, nullptr, nullptr, nullptr, false});
-        next += window[b]->rows.count;
+        next += window[b].rows.count;
     }
     const nb::gil_scoped_release release;
     kmeander::score_valleys(batches, aligned(centroids.data()), k, masses.data(), rows_per_cluster,
@@ -41,14 +41,14 @@ void valleys(const Window &window, std::size_t first, const Weights &decay, cons
 using Named = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>,
                          std::vector<std::int32_t>>;
 
-Named compare(const Division &division, const Weights &decay, std::optional<Weights> points_per_mass,
+Named compare(const Division &division, const Window &window, std::optional<Weights> points_per_mass,
               std::optional<In1<bool>> is_whole, const In1<std::int64_t> &oldest,
               const In1<std::int64_t> &since, const Weights &moved, double moved_level,
               double share_level, Out2 evidence) {
     need(division.totals != nullptr, "a division without totals");
     const Division::Totals &known = *division.totals;
     const std::size_t n_batches = known.n_batches, k = known.k;
-    need(decay.shape(0) == n_batches && oldest.shape(0) == n_batches &&
+    need(window.size() == n_batches && oldest.shape(0) == n_batches &&
              (!is_whole || is_whole->shape(0) == n_batches),
          "one entry per batch is needed");
     need(since.shape(0) == k && moved.shape(0) == k, "one entry per cluster is needed");
@@ -57,7 +57,7 @@ Named compare(const Division &division, const Weights &decay, std::optional<Weig
     const kmeander::Totals totals{
         n_batches, k, known.d, known.masses.data(), known.sums.data(), known.scatter.data()};
     const kmeander::Chapters chapters{
-        decay.data(), data_or_null(points_per_mass, n_batches),
+        window.decay(), data_or_null(points_per_mass, n_batches),
         is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
         oldest.data(), since.data()};
     kmeander::Suspects found = kmeander::compare(totals, chapters, moved.data(), moved_level,
@@ -67,17 +67,17 @@ Named compare(const Division &division, const Weights &decay, std::optional<Weig
 
 // Weight that went from each cluster before to each cluster now: decayed in all batches, and in the
 // newest, whose points `arrived` divides by the clusters before.
-void flows(const Window &window, const Weights &decay, const Division *known, std::size_t points_gone,
-           const Division &arrived, const Division &found, Out2 flow, Out2 newest) {
+void flows(const Window &window, const Division *known, std::size_t points_gone, const Division &arrived,
+           const Division &found, Out2 flow, Out2 newest) {
     const std::size_t k = flow.shape(0);
-    need(!window.empty() && decay.shape(0) == window.size(), "one entry per batch is needed");
+    need(window.size() > 0, "no batches");
     for (const Out2 &table : {flow, newest})
         need(table.shape(0) == k && table.shape(1) == k, "flows are from each cluster to each");
-    const std::size_t n_points = count_points(window, window.front()->rows.columns);
-    const std::size_t n_older = n_points - window.back()->rows.count;
+    const std::size_t n_points = window.n_points();
+    const std::size_t n_older = n_points - window.back().rows.count;
     need(n_older == 0 || (known != nullptr && known->n_points() >= points_gone + n_older),
          "labels and points differ in length");
-    need(arrived.n_points() == window.back()->rows.count, "labels and points differ in length");
+    need(arrived.n_points() == window.back().rows.count, "labels and points differ in length");
     const std::int32_t *now = last_labels(found, n_points, k);
     const std::int32_t *then = nullptr;
     if (n_older > 0) {
@@ -87,14 +87,14 @@ void flows(const Window &window, const Weights &decay, const Division *known, st
     std::fill_n(flow.data(), k * k, 0.0);
     std::fill_n(newest.data(), k * k, 0.0);
     for (std::size_t b = 0; b < window.size(); ++b) {
-        const Remembered &batch = *window[b];
+        const Remembered &batch = window[b];
         const bool is_newest = b + 1 == window.size();
         if (is_newest) then = last_labels(arrived, batch.rows.count, k);
         for (std::size_t i = 0; i < batch.rows.count; ++i) {
             const double weight = batch.shares == nullptr ? 1.0 : batch.shares[i];
             const std::size_t pair = static_cast<std::size_t>(then[i]) * k +
                                      static_cast<std::size_t>(now[i]);
-            flow.data()[pair] += decay.data()[b] * weight;
+            flow.data()[pair] += window.decay()[b] * weight;
             if (is_newest) newest.data()[pair] += weight;
         }
         then += batch.rows.count;
@@ -102,41 +102,59 @@ void flows(const Window &window, const Weights &decay, const Division *known, st
     }
 }
 
-void moments(const Window &window, const Weights &decay, const Division &division,
-             const Centroids &centroids, Out1<double> masses, Out2 sums, Out2 squares) {
+using Cell = std::tuple<double, double, double>;
+using Explained = std::tuple<double, std::vector<double>, std::vector<double>,
+                             std::vector<std::tuple<std::size_t, std::size_t, Cell, Cell>>>;
+
+// Why the batch, divided by `arrived`, costs more under `centroids` than the first batches of the window
+// did, whose points are the last that `division` knows.
+Explained explain(const Window &window, std::size_t n_batches, const Division &division, double within,
+                  const Remembered &batch, const Division &arrived, double batch_within,
+                  const Centroids &centroids, std::size_t n_parts) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
-    const std::size_t n_points = count_points(window, d);
-    need(decay.shape(0) == window.size(), "one entry per batch is needed");
-    need(masses.shape(0) == k && sums.shape(0) == k && sums.shape(1) == d &&
-             squares.shape(0) == k && squares.shape(1) == d,
-         "masses, sums or squares do not fit the centroids");
+    need(k > 0 && n_batches > 0 && n_batches <= window.size(), "no centroids or batches");
+    window.need_columns(d);
+    need_rows(batch.rows, d);
+    std::size_t n_points = 0;
+    for (std::size_t b = 0; b < n_batches; ++b) n_points += window[b].rows.count;
     const std::int32_t *next = last_labels(division, n_points, k);
-    const nb::gil_scoped_release release;
-    std::fill_n(masses.data(), k, 0.0);
-    std::fill_n(sums.data(), k * d, 0.0);
-    std::fill_n(squares.data(), k * d, 0.0);
-    for (std::size_t b = 0; b < window.size(); ++b) {
-        kmeander::instruction_set().add_moments(window[b]->rows, window[b]->shares, decay.data()[b],
-                                                next, centroids.data(), masses.data(), sums.data(),
-                                                squares.data());
-        next += window[b]->rows.count;
+    const std::int32_t *labels = last_labels(arrived, batch.rows.count, k);
+    kmeander::Explanation found;
+    {
+        const nb::gil_scoped_release release;
+        kmeander::Moments older(centroids.data(), k, d), newest(centroids.data(), k, d);
+        for (std::size_t b = 0; b < n_batches; ++b) {
+            older.add(window[b].rows, window[b].shares, window.decay()[b], next);
+            next += window[b].rows.count;
+        }
+        newest.add(batch.rows, batch.shares, 1.0, labels);
+        older.add_hidden(within);
+        newest.add_hidden(batch_within);
+        found = kmeander::explain(older, newest, k, d, n_parts);
     }
+    const auto told = [](const kmeander::Moments::Cell &cell) {
+        return Cell(cell.share, cell.mean, cell.variance);
+    };
+    std::vector<std::tuple<std::size_t, std::size_t, Cell, Cell>> parts;
+    for (const kmeander::Explanation::Part &part : found.parts)
+        parts.emplace_back(part.cluster, part.column, told(part.before), told(part.now));
+    return {found.difference, std::move(found.clusters), std::move(found.columns), std::move(parts)};
 }
 
 }  // namespace
 
 void define_reading(nb::module_ &module) {
     using namespace nb::literals;
-    module.def("valleys", &valleys, "window"_a, "first"_a, "decay"_a, "division"_a, "centroids"_a,
-               "masses"_a, "rows_per_cluster"_a, "shallow"_a, "neighbours"_a.noconvert(),
+    module.def("valleys", &valleys, "window"_a, "first"_a, "division"_a, "centroids"_a, "masses"_a,
+               "rows_per_cluster"_a, "shallow"_a, "neighbours"_a.noconvert(),
                "as_one"_a.noconvert(), "as_two"_a.noconvert());
-    module.def("compare", &compare, "division"_a, "decay"_a, "points_per_mass"_a.none(),
+    module.def("compare", &compare, "division"_a, "window"_a, "points_per_mass"_a.none(),
                "is_whole"_a.none(), "oldest"_a, "since"_a, "moved"_a, "moved_level"_a,
                "share_level"_a, "evidence"_a.noconvert());
-    module.def("flows", &flows, "window"_a, "decay"_a, "known"_a.none(), "points_gone"_a, "arrived"_a,
+    module.def("flows", &flows, "window"_a, "known"_a.none(), "points_gone"_a, "arrived"_a,
                "found"_a, "flow"_a.noconvert(), "newest"_a.noconvert());
-    module.def("moments", &moments, "window"_a, "decay"_a, "division"_a, "centroids"_a,
-               "masses"_a.noconvert(), "sums"_a.noconvert(), "squares"_a.noconvert());
+    module.def("explain", &explain, "window"_a, "n_batches"_a, "division"_a, "within"_a, "batch"_a,
+               "arrived"_a, "batch_within"_a, "centroids"_a, "n_parts"_a);
 }
 
 }  // namespace border

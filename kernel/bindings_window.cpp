@@ -17,6 +17,25 @@
 #include "swaps.hpp"
 
 namespace border {
+
+Window::Window(nb::tuple batches, const std::vector<double> &ages, double rho)
+    : held_(std::move(batches)), decay_(ages.size()) {
+    need(ages.size() == held_.size(), "one entry per batch is needed");
+    double spread = 0.0;
+    for (std::size_t b = 0; b < ages.size(); ++b) {
+        const Remembered *batch = nb::cast<const Remembered *>(held_[b]);
+        need(batch != nullptr, "no batches");
+        batches_.push_back(batch);
+        decay_[b] = std::pow(rho, ages[b]);
+        const double decayed = decay_[b] * batch->mass;
+        n_points_ += batch->rows.count;
+        mass_ += decayed;
+        spread += decayed * decayed / static_cast<double>(batch->rows.count);
+        has_weights_ = has_weights_ || batch->shares != nullptr;
+    }
+    if (spread > 0.0) n_effective_ = mass_ * mass_ / spread;
+}
+
 namespace {
 
 using kmeander::Buffer;
@@ -104,6 +123,11 @@ nb::object show_totals(nb::handle_t<Division> self) {
         shown(totals.scatter.data(), {totals.n_batches, totals.k}, self));
 }
 
+Shown<double> show_decay(nb::handle_t<Window> self) {
+    const Window &window = *nb::inst_ptr<Window>(self);
+    return shown(window.decay(), {window.size()}, self);
+}
+
 Division without_totals(const Division &division) { return {division.points, nullptr}; }
 
 // The same clusters under other numbers: the one at `order[c]` becomes number c.
@@ -129,30 +153,9 @@ Division renumbered(const Division &division, const In1<std::int64_t> &order, st
     return {std::move(points), nullptr};
 }
 
-std::tuple<std::size_t, double, double, bool> weigh(const Window &window,
-                                                    const std::vector<double> &ages, double rho,
-                                                    Out1<double> decay) {
-    need(ages.size() == window.size() && decay.shape(0) == window.size(),
-         "one entry per batch is needed");
-    std::size_t n_points = 0;
-    double mass = 0.0, spread = 0.0;
-    bool has_weights = false;
-    for (std::size_t b = 0; b < window.size(); ++b) {
-        const Remembered &batch = *window[b];
-        decay.data()[b] = std::pow(rho, ages[b]);
-        const double decayed = decay.data()[b] * batch.mass;
-        n_points += batch.rows.count;
-        mass += decayed;
-        spread += decayed * decayed / static_cast<double>(batch.rows.count);
-        has_weights = has_weights || batch.shares != nullptr;
-    }
-    return {n_points, mass, spread > 0.0 ? mass * mass / spread : 0.0, has_weights};
-}
-
 // Decayed mass of each cluster in the batches that the division knows, after those that have gone.
-void cluster_masses(const Window &window, const Weights &decay, const Division &division,
-                    std::size_t batches_gone, std::size_t points_gone, Out1<double> masses) {
-    need(decay.shape(0) == window.size(), "one entry per batch is needed");
+void cluster_masses(const Window &window, const Division &division, std::size_t batches_gone,
+                    std::size_t points_gone, Out1<double> masses) {
     const std::size_t k = masses.shape(0), n_points = division.n_points();
     std::fill_n(masses.data(), k, 0.0);
     if (division.totals) {
@@ -162,7 +165,7 @@ void cluster_masses(const Window &window, const Weights &decay, const Division &
              "totals do not fit the window");
         for (std::size_t b = batches_gone; b < totals.n_batches; ++b)
             for (std::size_t c = 0; c < k; ++c)
-                masses.data()[c] += decay.data()[b - batches_gone] * totals.masses[b * k + c];
+                masses.data()[c] += window.decay()[b - batches_gone] * totals.masses[b * k + c];
         return;
     }
     need(points_gone <= n_points, "more points gone than there were");
@@ -171,13 +174,13 @@ void cluster_masses(const Window &window, const Weights &decay, const Division &
     need(are_labels(next, end, k), "labels of no cluster");
     std::vector<double> added(k);
     for (std::size_t b = 0; b < window.size() && next < end; ++b) {
-        const Remembered &batch = *window[b];
+        const Remembered &batch = window[b];
         need(batch.rows.count <= static_cast<std::size_t>(end - next),
              "labels and points differ in length");
         std::fill(added.begin(), added.end(), 0.0);
         for (std::size_t i = 0; i < batch.rows.count; ++i)
             added[static_cast<std::size_t>(next[i])] += batch.shares ? batch.shares[i] : 1.0;
-        for (std::size_t c = 0; c < k; ++c) masses.data()[c] += decay.data()[b] * added[c];
+        for (std::size_t c = 0; c < k; ++c) masses.data()[c] += window.decay()[b] * added[c];
         next += batch.rows.count;
     }
 }
@@ -239,7 +242,7 @@ KnownOf check_known(const Division *known, std::size_t batches_gone, std::size_t
     const KnownOf found{known, batches_gone, points_gone, newest};
     if (known != nullptr) {
         need(points_gone <= known->n_points(), "more points gone than there were");
-        const std::size_t older = n_points - window.back()->rows.count;
+        const std::size_t older = n_points - window.back().rows.count;
         need(found.n_points() == n_points || found.n_points() == older,
              "labels and points differ in length");
         need(known->points->snapshot.size() == n_places, "a snapshot does not fit the centroids");
@@ -247,7 +250,7 @@ KnownOf check_known(const Division *known, std::size_t batches_gone, std::size_t
              "more batches gone than there were");
     }
     if (newest != nullptr) {
-        need(newest->n_points() == window.back()->rows.count, "labels and points differ in length");
+        need(newest->n_points() == window.back().rows.count, "labels and points differ in length");
         need(newest->points->snapshot.size() == n_places, "a snapshot does not fit the centroids");
     }
     return found;
@@ -274,16 +277,14 @@ std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t
 using Report = std::tuple<Division, std::int64_t, std::int64_t, bool, double, double, double, double,
                           std::vector<std::int32_t>>;
 
-Report lloyd(const Window &window, const Weights &decay, const Division *known,
-             std::size_t batches_gone, std::size_t points_gone, const Division *newest,
-             Out2 centroids, Out1<double> cluster_masses, std::optional<Centroids> before,
+Report lloyd(const Window &window, const Division *known, std::size_t batches_gone,
+             std::size_t points_gone, const Division *newest, Out2 centroids, Out1<double> cluster_masses, std::optional<Centroids> before,
              std::optional<Out1<double>> moved, std::size_t max_iter, double shift,
              std::size_t n_threads) {
     const std::size_t n_batches = window.size();
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0, "no centroids");
-    const std::size_t n_points = count_points(window, d);
-    need(decay.shape(0) == n_batches, "one entry per batch is needed");
+    const std::size_t n_points = window.need_columns(d);
     need(cluster_masses.shape(0) == k, "cluster_masses needs one entry per cluster");
     need(before.has_value() == moved.has_value() &&
              (!before || (before->shape(0) == k && before->shape(1) == d && moved->shape(0) == k)),
@@ -321,12 +322,12 @@ Report lloyd(const Window &window, const Weights &decay, const Division *known,
             if (begin < found.n_points()) snapshot = found.known->points->snapshot.data();
             else if (b + 1 == n_batches && found.newest != nullptr)
                 snapshot = found.newest->points->snapshot.data();
-            batches.push_back({window[b]->rows, window[b]->shares, decay.data()[b],
+            batches.push_back({window[b].rows, window[b].shares, window.decay()[b],
                                points->labels.data() + begin, points->upper.data() + begin,
                                points->lower.data() + begin, snapshot, totals->masses.data() + b * k,
                                totals->sums.data() + b * k * d, totals->scatter.data() + b * k,
                                b < n_summed});
-            begin += window[b]->rows.count;
+            begin += window[b].rows.count;
         }
         kmeander::LloydReport report =
             kmeander::lloyd(batches, k, centroids.data(), {max_iter, shift, n_threads, interrupted},
@@ -352,7 +353,7 @@ std::optional<Division> joined(const Window &window, const Division *known, std:
                                std::size_t points_gone, const Division *newest,
                                const Centroids &centroids) {
     const std::size_t n_places = centroids.shape(0) * centroids.shape(1);
-    const std::size_t n_points = count_points(window, centroids.shape(1));
+    const std::size_t n_points = window.need_columns(centroids.shape(1));
     const KnownOf found =
         check_known(known, batches_gone, points_gone, newest, window, n_points, n_places);
     std::size_t n_known = found.n_points();
@@ -368,12 +369,11 @@ std::optional<Division> joined(const Window &window, const Division *known, std:
 }
 
 std::tuple<Division, std::int64_t, std::int64_t, std::vector<std::int32_t>> swap(
-    const Window &window, const Weights &decay, const Division &division, Out2 centroids,
-    const Weights &uniforms, std::size_t n_threads) {
+    const Window &window, const Division &division, Out2 centroids, const Weights &uniforms,
+    std::size_t n_threads) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0, "no centroids");
-    const std::size_t n_points = count_points(window, d);
-    need(decay.shape(0) == window.size(), "one entry per batch is needed");
+    const std::size_t n_points = window.need_columns(d);
     need(division.n_points() == n_points && division.points->snapshot.size() == k * d,
          "bounds of other points or centroids");
     const nb::gil_scoped_release release;
@@ -381,11 +381,11 @@ std::tuple<Division, std::int64_t, std::int64_t, std::vector<std::int32_t>> swap
     std::vector<kmeander::Batch> batches;
     std::size_t begin = 0;
     for (std::size_t b = 0; b < window.size(); ++b) {
-        batches.push_back({window[b]->rows, window[b]->shares, decay.data()[b],
+        batches.push_back({window[b].rows, window[b].shares, window.decay()[b],
                            points->labels.data() + begin, points->upper.data() + begin,
                            points->lower.data() + begin, centroids.data(), nullptr, nullptr, nullptr,
                            false});
-        begin += window[b]->rows.count;
+        begin += window[b].rows.count;
     }
     kmeander::SwapReport report = kmeander::swap_centroids(
         batches, k, centroids.data(), uniforms.data(), uniforms.shape(0), n_threads);
@@ -413,18 +413,24 @@ void define_window(nb::module_ &module) {
         .def_prop_ro("totals", &show_totals)
         .def("without_totals", &without_totals)
         .def("renumbered", &renumbered, "order"_a, "d"_a);
-    module.def("weigh", &weigh, "window"_a, "ages"_a, "rho"_a, "decay"_a.noconvert());
-    module.def("cluster_masses", &cluster_masses, "window"_a, "decay"_a, "division"_a,
-               "batches_gone"_a, "points_gone"_a, "masses"_a.noconvert());
+    nb::class_<Window>(module, "Window", nb::is_final())
+        .def(nb::init<nb::tuple, const std::vector<double> &, double>(), "batches"_a, "ages"_a, "rho"_a)
+        .def_prop_ro("decay", &show_decay)
+        .def_prop_ro("n_points", &Window::n_points)
+        .def_prop_ro("mass", &Window::mass)
+        .def_prop_ro("n_effective", &Window::n_effective)
+        .def_prop_ro("has_weights", &Window::has_weights);
+    module.def("cluster_masses", &cluster_masses, "window"_a, "division"_a, "batches_gone"_a,
+               "points_gone"_a, "masses"_a.noconvert());
     module.def("measure", &measure, "batch"_a, "centroids"_a, "n_threads"_a);
     module.def("seed", &seed, "batch"_a, "uniforms"_a, "chosen"_a.noconvert(), "n_threads"_a);
-    module.def("lloyd", &lloyd, "window"_a, "decay"_a, "known"_a.none(), "batches_gone"_a,
-               "points_gone"_a, "newest"_a.none(), "centroids"_a.noconvert(),
+    module.def("lloyd", &lloyd, "window"_a, "known"_a.none(), "batches_gone"_a, "points_gone"_a,
+               "newest"_a.none(), "centroids"_a.noconvert(),
                "cluster_masses"_a.noconvert(), "before"_a.none(), "moved"_a.noconvert().none(),
                "max_iter"_a, "shift"_a, "n_threads"_a);
     module.def("joined", &joined, "window"_a, "known"_a.none(), "batches_gone"_a, "points_gone"_a,
                "newest"_a.none(), "centroids"_a);
-    module.def("swap", &swap, "window"_a, "decay"_a, "division"_a, "centroids"_a.noconvert(),
+    module.def("swap", &swap, "window"_a, "division"_a, "centroids"_a.noconvert(),
                "uniforms"_a, "n_threads"_a);
     define_reading(module);
 }

@@ -27,18 +27,37 @@ struct Remembered {
         need_rows(rows, rows.columns);
     }
 };
-using Window = std::vector<const Remembered *>;
 
-inline std::size_t count_points(const Window &window, std::size_t d) {
-    need(!window.empty(), "no batches");
-    std::size_t n_points = 0;
-    for (const Remembered *batch : window) {
-        need(batch != nullptr, "no batches");
-        need_rows(batch->rows, d);
-        n_points += batch->rows.count;
+// Batches in order of arrival, one aged t weighing rho**t. They are kept alive; nothing is ever changed.
+class Window {
+public:
+    Window(nb::tuple batches, const std::vector<double> &ages, double rho);
+
+    std::size_t size() const { return batches_.size(); }
+    const Remembered &operator[](std::size_t b) const { return *batches_[b]; }
+    const Remembered &back() const { return *batches_.back(); }
+    const double *decay() const { return decay_.data(); }  // what each batch weighs
+    std::size_t n_points() const { return n_points_; }
+    double mass() const { return mass_; }  // decayed
+    // Points of equal weight whose mean would scatter as the decayed mean of these.
+    double n_effective() const { return n_effective_; }
+    bool has_weights() const { return has_weights_; }
+
+    // Refuse to work on it with centroids in d columns; returns the number of points.
+    std::size_t need_columns(std::size_t d) const {
+        need(size() > 0, "no batches");
+        for (const Remembered *batch : batches_) need_rows(batch->rows, d);
+        return n_points_;
     }
-    return n_points;
-}
+
+private:
+    nb::tuple held_;
+    std::vector<const Remembered *> batches_;
+    std::vector<double> decay_;
+    std::size_t n_points_ = 0;
+    double mass_ = 0.0, n_effective_ = 0.0;
+    bool has_weights_ = false;
+};
 
 // Labels of the last points that a division knows: batches before them may have gone.
 inline const std::int32_t *last_labels(const kmeander::Division &division, std::size_t n_points, std::size_t k) {

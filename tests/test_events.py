@@ -42,21 +42,24 @@ def test_the_kernel_compares_as_the_plain_loops_do(
     masses[:, 0] += 1  # no batch is empty
     sums = rng.normal(size=(n_batches, n_clusters, n_features)) * masses[:, :, np.newaxis]
     scatter = rng.random((n_batches, n_clusters)) * np.maximum(masses - 1, 0)
-    decay = np.array([0.7**age for age in range(n_batches)][::-1])
+    ages = [float(age) for age in reversed(range(n_batches))]
+    rows = tuple(_kernel.Rows(np.zeros((1, n_features)), None, 1.0) for _ in ages)
+    window = _kernel.Window(rows, ages, 0.7)
+    decay = window.decay
     index = n_batches + 3
     since = rng.integers(0, index + 1, size=n_clusters)
     moved = rng.random(n_clusters)
     found = np.empty((7, n_clusters))
-    rows = _kernel.compare(
-        Partition(np.zeros(0, np.int32), None, Totals(masses, sums, scatter)).division, decay, None,
+    suspects = _kernel.compare(
+        Partition(np.zeros(0, np.int32), None, Totals(masses, sums, scatter)).division, window, None,
         None, np.arange(index + 1 - n_batches, index + 1), since, moved, 2.0, 2.0, found,
     )  # fmt: skip
     expected = naive_changes.evidence(masses, sums, scatter, decay, since, index)
     for k, evidence in enumerate(expected):
         np.testing.assert_allclose(found[:, k], list(evidence.values()), rtol=1e-12, atol=1e-15)
         far = evidence["squared"] > 4 * evidence["noise"] and evidence["freedom"] >= 1
-        assert (k in rows[0]) == (far and evidence["squared"] > 0)
-        assert (k in rows[2]) == (moved[k] ** 2 > evidence["variance"])
+        assert (k in suspects[0]) == (far and evidence["squared"] > 0)
+        assert (k in suspects[2]) == (moved[k] ** 2 > evidence["variance"])
 
 
 def test_weights_tell_as_much_as_kish_says() -> None:

@@ -342,7 +342,7 @@ def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="kernel: points and centroids differ in columns"):
         _kernel.measure(rows, np.zeros((1, 3)), 1)
     with pytest.raises(ValueError, match="kernel: one entry per batch is needed"):
-        _kernel.weigh((rows, rows), (0.0,), 0.5, np.zeros(2))
+        _kernel.Window((rows, rows), (0.0,), 0.5)
 
 
 def test_the_kernel_refuses_divisions_that_do_not_fit() -> None:
@@ -363,12 +363,17 @@ def test_the_kernel_refuses_divisions_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="kernel: bounds of another number of clusters"):
         division.renumbered(np.arange(3), 2)
     rows = _kernel.Rows(np.zeros((4, 2)), None, 4.0)
-    window, decay, found = (rows, rows), np.ones(2), np.zeros(2)
+    found = np.zeros(2)
+
+    def window_of(*batches: _kernel.Rows) -> _kernel.Window:
+        return _kernel.Window(batches, [0.0] * len(batches), 0.5)
+
+    window = window_of(rows, rows)
 
     def lloyd(*known: Any, start: Any = centroids, window: Any = window) -> None:
         run: Any = _kernel.lloyd
         masses = np.zeros(len(start))
-        run(window, decay[: len(window)], *known, start.copy(), masses, None, None, 9, 0.0, 1)
+        run(window, *known, start.copy(), masses, None, None, 9, 0.0, 1)
 
     lloyd(division, 0, 0, division)
     with pytest.raises(ValueError, match="kernel: a snapshot does not fit the centroids"):
@@ -378,24 +383,26 @@ def test_the_kernel_refuses_divisions_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
         lloyd(division, 0, 1, None)
     with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
-        lloyd(None, 0, 0, division, window=(rows, _kernel.Rows(np.zeros((5, 2)), None, 5.0)))
+        lloyd(
+            None, 0, 0, division, window=window_of(rows, _kernel.Rows(np.zeros((5, 2)), None, 5.0))
+        )
     with pytest.raises(ValueError, match="kernel: more points gone than there were"):
         lloyd(division, 0, 5, None)
     with pytest.raises(ValueError, match="kernel: more batches gone than there were"):
         lloyd(division, 2, 0, None)
     with pytest.raises(ValueError, match="kernel: no batches"):
-        lloyd(None, 0, 0, None, window=())
+        lloyd(None, 0, 0, None, window=window_of())
     with pytest.raises(ValueError, match="kernel: bounds of other points or centroids"):
-        _kernel.swap(window, decay, division, centroids.copy(), found, 1)
+        _kernel.swap(window, division, centroids.copy(), found, 1)
     room = np.zeros(1, np.int32), np.zeros(1), np.zeros(1)
     bare, numbers = _kernel.Division(np.full(8, 1, np.int32)), np.arange(2)
     with pytest.raises(ValueError, match="kernel: labels of no cluster"):
-        _kernel.valleys(window, 0, decay, bare, centroids[:1], np.ones(1), 9, 0.5, *room)
+        _kernel.valleys(window, 0, bare, centroids[:1], np.ones(1), 9, 0.5, *room)
     with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
-        _kernel.valleys(window, 0, decay, division, centroids[:1], np.ones(1), 9, 0.5, *room)
+        _kernel.valleys(window, 0, division, centroids[:1], np.ones(1), 9, 0.5, *room)
     with pytest.raises(ValueError, match="kernel: a division without totals"):
         _kernel.compare(
-            bare, decay, None, None, numbers, numbers, found, 2.0, 2.0, np.zeros((7, 2))
+            bare, window, None, None, numbers, numbers, found, 2.0, 2.0, np.zeros((7, 2))
         )
 
 

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from kmeander.arrays import Centroids, Labels, Masses, Points, Weights
 
+_Cell = tuple[float, float, float]  # share of the points, their mean, their variance
+
 def nearest(
     points: Points,  # in   (n, d)
     centroids: Centroids,  # in   (k, d)
@@ -56,15 +58,28 @@ class Division:
         d: int,
     ) -> Division: ...  # without totals
 
-def weigh(
-    window: Sequence[Rows],  # in   the oldest first
-    ages: Sequence[float],  # in   of each
-    rho: float,
-    decay: Weights,  # out  (batches,)
-) -> tuple[int, float, float, bool]: ...  # points, mass, effective points, any weights
+class Window:
+    """Batches in order of arrival, one aged t weighing rho**t. Never changed."""
+
+    def __init__(
+        self,
+        batches: tuple[Rows, ...],  # the oldest first
+        ages: Sequence[float],  # in   of each
+        rho: float,
+    ) -> None: ...
+    @property
+    def decay(self) -> Weights: ...  # (batches,)
+    @property
+    def n_points(self) -> int: ...
+    @property
+    def mass(self) -> float: ...  # decayed
+    @property
+    def n_effective(self) -> float: ...  # points of equal weight that tell as much
+    @property
+    def has_weights(self) -> bool: ...
+
 def cluster_masses(
-    window: Sequence[Rows],  # in   the oldest first
-    decay: Weights,  # in   (batches,)
+    window: Window,
     division: Division,  # in   of the first batches,
     batches_gone: int,  # after so many that it begins with
     points_gone: int,  # and their points
@@ -82,8 +97,7 @@ def seed(
     n_threads: int,
 ) -> tuple[int, int, Division]: ...  # n_seeds, distances computed, nearest of the rows drawn
 def lloyd(
-    window: Sequence[Rows],  # in      the oldest first
-    decay: Weights,  # in      (batches,)
+    window: Window,
     known: Division | None,  # in      of all batches, or of all but the newest,
     batches_gone: int,  # after so many that it begins with
     points_gone: int,  # and their points
@@ -101,7 +115,7 @@ def lloyd(
 # start and at the end, and of the newest batch alone at the end; that of the window once more, each
 # batch under centroids made without it; clusters seeded anew
 def joined(
-    window: Sequence[Rows],
+    window: Window,
     known: Division | None,  # in      see lloyd
     batches_gone: int,
     points_gone: int,
@@ -109,17 +123,15 @@ def joined(
     centroids: Centroids,  # in      (k, d)
 ) -> Division | None: ...  # of all points, if all are known at `centroids`
 def swap(
-    window: Sequence[Rows],  # in      the oldest first
-    decay: Weights,  # in      (batches,)
+    window: Window,
     division: Division,  # in      of all points, at the centroids
     centroids: Centroids,  # in/out  (k, d)
     uniforms: NDArray[np.float64],  # in      (candidates,) numbers in [0, 1): one draw each
     n_threads: int,
 ) -> tuple[Division, int, int, list[int]]: ...  # swaps, distances computed, clusters swapped
 def valleys(
-    window: Sequence[Rows],  # in   the oldest first
+    window: Window,
     first: int,  # batches before it are not looked at
-    decay: Weights,  # in   (batches,)
     division: Division,  # in   of all points
     centroids: Centroids,  # in   (k, d)
     masses: Masses,  # in   (k,)  of the clusters whose means the centroids are
@@ -153,7 +165,7 @@ def summarise(
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
 def compare(
     division: Division,  # in   with totals
-    decay: Weights,  # in   (batches,)
+    window: Window,
     points_per_mass: Weights | None,  # in   (batches,)
     is_whole: NDArray[np.bool_] | None,  # in   (batches,) whether scatter tells how points vary
     oldest: NDArray[np.int64],  # in   (batches,) number of the oldest batch in each
@@ -164,8 +176,7 @@ def compare(
     evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
 def flows(
-    window: Sequence[Rows],  # in   the oldest first
-    decay: Weights,  # in   (batches,)
+    window: Window,
     known: Division | None,  # in   of all batches but the newest, before,
     points_gone: int,  # after so many points that it begins with
     arrived: Division,  # in   of the newest, before
@@ -173,15 +184,19 @@ def flows(
     flow: NDArray[np.float64],  # out  (k, k)  decayed weight from each cluster to each
     newest: NDArray[np.float64],  # out  (k, k)  that of the newest batch
 ) -> None: ...
-def moments(
-    window: Sequence[Rows],  # in   the oldest first
-    decay: Weights,  # in   (batches,)
-    division: Division,  # in   whose last points are those of the window
+def explain(
+    window: Window,
+    n_batches: int,  # of which so many, the oldest, came before
+    division: Division,  # in   whose last points are theirs
+    within: float,  # what their means hide of their error, decayed
+    batch: Rows,  # in   the newest
+    arrived: Division,  # in   of its points
+    batch_within: float,  # what its means hide
     centroids: Centroids,  # in   (k, d)
-    masses: Masses,  # out  (k,) decayed
-    sums: NDArray[np.float64],  # out  (k, d) of the gaps to the centroids
-    squares: NDArray[np.float64],  # out  (k, d)
-) -> None: ...
+    n_parts: int,  # the most clusters to tell of
+) -> tuple[
+    float, list[float], list[float], list[tuple[int, int, _Cell, _Cell]]
+]: ...  # difference of the errors; shares of clusters, of columns; cluster, column, before, now
 def first_beyond(
     points: Points,  # in   (n, d)
     limit: float,

@@ -106,9 +106,8 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
     as_one, as_two = np.empty((2, n_clusters))
     first = _recent(window, n_clusters)
     _kernel.valleys(
-        window.rows,
+        window.held,
         first,
-        window.decay,
         window.partition.division,
         centroids,
         masses,

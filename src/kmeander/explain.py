@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.arrays import Centroids, Weights
+from kmeander.arrays import Centroids
 from kmeander.events import Explanation, Part
 from kmeander.partition import Partition
 from kmeander.records import Ids
 from kmeander.window import Remembered, Window
-
-Table = NDArray[np.float64]
 
 # Clusters of which it is told what they did.
 N_PARTS = 3
@@ -50,31 +47,26 @@ def explain(
     """
     if window.partition is None or not window.batches:
         return None
-    n_known = window.n_divided
-    older = _Moments(
-        window.rows[:n_known], window.decay[:n_known], window.partition.division, before
+    difference, clusters, columns, parts = _kernel.explain(
+        window.held,
+        window.n_divided,
+        window.partition.division,
+        window.within,
+        batch.rows,
+        arrived.division,
+        batch.within,
+        before,
+        N_PARTS,
     )
-    older.add_hidden(window.within)
-    newest = _Moments((batch.rows,), np.ones(1), arrived.division, before)
-    newest.add_hidden(batch.within)
-    table = newest.parts() - older.parts()
-    difference = float(table.sum())
     if difference == 0.0:
         return None
-    table /= difference
-    clusters = table.sum(axis=1)
-    parts = []
-    for row in np.argsort(-clusters, kind="stable")[:N_PARTS].tolist():
-        if clusters[row] <= 0:
-            break
-        column = int(np.argmax(table[row]))
-        cause, amount = _cause(older.cell(row, column), newest.cell(row, column), difference)
-        parts.append(Part(int(ids[row]), column, float(clusters[row]), cause, amount))
+    names = ids.tolist()
+    told = []
+    for row, column, then, now in parts:
+        cause, amount = _cause(_Cell(*then), _Cell(*now), difference)
+        told.append(Part(names[row], column, clusters[row], cause, amount))
     return Explanation(
-        difference,
-        tuple(zip(ids.tolist(), clusters.tolist(), strict=True)),
-        tuple(table.sum(axis=0).tolist()),
-        tuple(parts),
+        difference, tuple(zip(names, clusters, strict=True)), tuple(columns), tuple(told)
     )
 
 
@@ -104,46 +96,3 @@ def _cause(before: _Cell, now: _Cell, difference: float) -> tuple[str, float]:
 
 def _ratio(one: float, other: float) -> float:
     return one / other if other > 0 else float(np.finfo(np.float32).max)
-
-
-class _Moments:
-    """Decayed mass, and sums and squares of the gaps to the centroids, by cluster and column."""
-
-    def __init__(
-        self,
-        rows: tuple[_kernel.Rows, ...],
-        decay: Weights,
-        division: _kernel.Division,
-        centroids: Centroids,
-    ) -> None:
-        self.mass = np.empty(len(centroids))
-        self.sums, self.squares = np.empty((2, *centroids.shape))
-        _kernel.moments(
-            rows,
-            decay,
-            division,
-            centroids,
-            self.mass,
-            self.sums,
-            self.squares,
-        )
-        self.total = float(self.mass.sum())
-
-    def add_hidden(self, within: float) -> None:
-        """Add what means hide: known in total only, it is shared out like what they show."""
-        if within > 0:
-            total = self.squares.sum()
-            even = self.mass[:, np.newaxis] / self.total / self.squares.shape[1]
-            self.squares += within * (self.squares / total if total > 0 else even)
-
-    def parts(self) -> Table:
-        """Return the part of each cluster and column in the error."""
-        parts: Table = self.squares / self.total
-        return parts
-
-    def cell(self, row: int, column: int) -> _Cell:
-        """Return share, mean and variance of one cluster along one column."""
-        mass = self.mass.item(row)
-        mean = self.sums.item(row, column) / mass if mass > 0 else 0.0
-        square = self.squares.item(row, column) / mass if mass > 0 else 0.0
-        return _Cell(mass / self.total, mean, max(square - mean**2, 0.0))

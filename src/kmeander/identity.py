@@ -144,8 +144,7 @@ def _flows(
     flow, arrived = np.empty((2, n_clusters, n_clusters))
     known, _, points_gone, _ = window.known
     _kernel.flows(
-        window.rows,
-        window.decay,
+        window.held,
         known,
         points_gone,
         newest.division,

@@ -130,6 +130,7 @@ def fit_window(
     pass finds the partition, with all its totals. With `keep_totals` these are kept however small
     the batches are.
     """
+    held = window.held
     n_clusters, n_features = centroids.shape
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = centroids.copy()
@@ -137,8 +138,7 @@ def fit_window(
     moved = None if before is None else np.empty(n_clusters)
     division, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (
         _kernel.lloyd(
-            window.rows,
-            window.decay,
+            held,
             *window.known,
             centroids,
             masses,
@@ -149,7 +149,7 @@ def fit_window(
             thread_count(limits.n_threads),
         )
     )
-    n_points, mass, within, batch = window.n_points, window.mass, window.within, window.batches[-1]
+    n_points, mass, within, batch = held.n_points, held.mass, window.within, window.batches[-1]
     found = Partition.of(division, n_features)
     kept = found
     if 4 * n_clusters * len(window) > n_points and not (only_assign or keep_totals):

@@ -126,7 +126,7 @@ def changes_beyond_noise(
     evidence = np.empty((_N_EVIDENCE, len(since)))
     suspects_moved, suspects_share, elsewhere = _kernel.compare(
         found.division,
-        window.decay,
+        window.held,
         _points_per_mass(window),
         *_extents(window, index),
         since,

@@ -72,8 +72,7 @@ def swap_centroids(
     assert known is not None
     moved = np.array(centroids, dtype=np.float64, order="C")
     division, n_swaps, n_computed, swapped = _kernel.swap(
-        window.rows,
-        window.decay,
+        window.held,
         known.division,
         moved,
         rng.random(n_candidates),
@@ -111,7 +110,7 @@ def _near_their_old_places(
 
 def _measured(window: Window, centroids: Centroids, limits: Limits) -> tuple[Window, int]:
     """Return the window with labels and bounds at `centroids`, and the distances that it took."""
-    division = _kernel.joined(window.rows, *window.known, centroids)
+    division = _kernel.joined(window.held, *window.known, centroids)
     if division is None:
         fit = fit_window(window, centroids, limits, only_assign=True)
         return fit.window, fit.n_distances

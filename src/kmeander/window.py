@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -182,17 +182,6 @@ class Remembered:
         return float(relative.sum() ** 2 / (relative * relative).sum())
 
 
-class _Overview(NamedTuple):
-    """See the properties of `Window` that have these names."""
-
-    has_summaries: bool
-    has_weights: bool
-    n_points: int
-    decay: Weights
-    mass: float
-    n_effective: float
-
-
 @dataclass(frozen=True, eq=False)
 class Window:
     """Batches in order of arrival, a batch aged t weighing ``rho**t``.
@@ -229,50 +218,39 @@ class Window:
         return Window, (self.rho, self.batches, self.ages, self.partition, self.newest)
 
     @cached_property
-    def rows(self) -> tuple[_kernel.Rows, ...]:
-        """Batches as the kernel holds them."""
-        return tuple([batch.rows for batch in self.batches])
+    def held(self) -> _kernel.Window:
+        """Batches and what they weigh, as the kernel holds them."""
+        return _kernel.Window(tuple([batch.rows for batch in self.batches]), self.ages, self.rho)
 
     @cached_property
-    def _overview(self) -> _Overview:
-        """What sizes and weights of the batches come to, in one look at each."""
-        decay = np.empty(len(self.batches))
-        n_points, mass, n_effective, has_weights = _kernel.weigh(
-            self.rows, self.ages, self.rho, decay
-        )
-        summaries = [batch.summary for batch in self.batches]
-        has_summaries = summaries.count(None) < len(summaries)
-        return _Overview(has_summaries, has_weights, n_points, frozen(decay), mass, n_effective)
-
-    @property
     def has_summaries(self) -> bool:
         """Whether any batch is one of weighted means."""
-        return self._overview.has_summaries
+        return any([batch.summary is not None for batch in self.batches])
 
     @property
     def has_weights(self) -> bool:
         """Whether any point has a weight of its own."""
-        return self._overview.has_weights
+        return self.held.has_weights
 
     @property
     def n_points(self) -> int:
         """Rows in all batches."""
-        return self._overview.n_points
+        return self.held.n_points
 
     @property
     def decay(self) -> Weights:
         """The weight of each batch."""
-        return self._overview.decay
+        return self.held.decay
 
     @property
     def mass(self) -> float:
         """Decayed weight of all points."""
-        return self._overview.mass
+        return self.held.mass
 
     @property
     def n_effective(self) -> float:
         """Points of equal weight whose mean would scatter as the decayed mean of these."""
-        return self._overview.n_effective
+        return self.held.n_effective
 
     @property
     def within(self) -> float:
@@ -336,7 +314,7 @@ class Window:
         masses = np.empty(n_clusters)
         known = self.partition
         _kernel.cluster_masses(
-            self.rows, self.decay, known.division, known.batches_gone, known.points_gone, masses
+            self.held, known.division, known.batches_gone, known.points_gone, masses
         )
         return masses
 
@@ -368,16 +346,14 @@ class Window:
                 if n_before - (batch.n_batches - 1) / 2 > max_batches:
                     n_gone = max(n_gone, place)
                 n_before -= batch.n_batches
-        partition = self.partition
+        batches, partition = self.batches[n_gone:], self.partition
         if partition is not None and n_gone > 0:
             n_points = sum([batch.n_points for batch in self.batches[:n_gone]])
             partition = partition.without(n_gone, n_points)
-        return Window(
-            self.rho if rho is None else rho,
-            self.batches[n_gone:],
-            tuple(ages[n_gone:]),
-            partition,
-        )
+        aged = Window(self.rho if rho is None else rho, batches, tuple(ages[n_gone:]), partition)
+        if not self.has_summaries:  # then these have none either
+            vars(aged)["has_summaries"] = False
+        return aged
 
     def joined_by(
         self,
@@ -394,9 +370,11 @@ class Window:
         """
         summary = None if within is None else Summary(within, n_batches=1, span=0.0)
         newest = Remembered(points, weights, summary, rows)
-        return Window(
+        joined = Window(
             self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
         )
+        vars(joined)["has_summaries"] = summary is not None or self.has_summaries
+        return joined
 
     def divided(self, partition: Partition) -> Window:
         """Return the window under a new partition of all its points."""
