@@ -5,6 +5,7 @@
 // immintrin.h are never compiled by themselves.
 #include "inner_bounds.hpp"
 #include "inner_distances.hpp"
+#include "inner_lines.hpp"
 #include "inner_screen.hpp"
 #include "inner_sums.hpp"
 #include "instruction_set.hpp"
@@ -26,6 +27,9 @@ const InstructionSet KMEANDER_SET = {
     squared_pairs,
     project,
     find_direction,
+    place_on_line,
+    add_to_bins,
+    add_above,
     squared_to_means,
     bounds_above,
     bounds_below,

@@ -24,6 +24,9 @@ constexpr std::size_t kGroupRows = 64;
 // Room that a list of points needs beyond its end: it is written without a branch, eight at once.
 constexpr std::size_t kSpare = 16;
 
+// Bins along a line: beyond the one end, at it, three between, at the other end, beyond it.
+constexpr int kLineBins = 7;
+
 // Rows while k-means++ draws: one entry each per row, made up to whole blocks.
 struct Seeding {
     const double *weights;           // 0 for what makes up a block
@@ -102,6 +105,21 @@ struct InstructionSet {
     // rows may weigh 0, and columns be 0.
     void (*find_direction)(double *rows, const double *weights, std::size_t count, std::size_t width,
                            std::size_t n_steps, double *way, double *room);
+
+    // Where rows of a cluster lie on the line of squared length `length` from its centroid to another's (or
+    // from that one, if not `is_from`): 0 is the one end, 1 the other. `shares` are products of the rows,
+    // less the centroid, with the line, `squared` their squared lengths. Each row is seen from the centroid
+    // made without it, which is farther away by the share `own` of the gap.
+    void (*place_on_line)(const double *shares, const double *squared, const double *own,
+                          std::size_t count, double length, bool is_from, double *places);
+
+    // Add the weights of rows to the bins (kLineBins,) in which their places lie: those in the middle are
+    // a quarter wide, the second has 0 in its midst, the last but one has 1.
+    void (*add_to_bins)(const double *places, const double *weights, std::size_t count, double *bins);
+
+    // Weight of the rows beyond `cut`, and weighted sum of their places.
+    void (*add_above)(const double *places, const double *weights, std::size_t count, double cut,
+                      double *mass, double *sum);
 
     // Squared distance from the mean of each of `k` clusters, its sum over its mass, to its centroid;
     // any value where there is no mass.

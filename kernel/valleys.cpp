@@ -28,19 +28,20 @@ double dot(const double *one, const double *other, std::size_t count) {
 // Weight along a line on which the two peaks are at 0 and 1: of rows of older batches and of the
 // newest, in the five bins and, first and last, beyond them.
 struct Histogram {
-    std::array<std::array<double, 7>, 2> bins{};
+    std::array<std::array<double, kLineBins>, 2> bins{};
     double squares = 0.0;  // sum of squared weights
 
-    void add(double t, double weight, bool is_newest) {
-        // 0 is the middle of bin 1; what lies beyond is cut off before it becomes an integer.
-        const double place = std::min(std::max(4.0 * t + 1.5, 0.0), 6.0);
-        bins[is_newest][static_cast<int>(place)] += weight;
+    // Of rows of which the first ones are the newest.
+    void add(const double *places, const double *weights, std::size_t n_newest, std::size_t count) {
+        instruction_set().add_to_bins(places, weights, n_newest, bins[1].data());
+        instruction_set().add_to_bins(places + n_newest, weights + n_newest, count - n_newest,
+                                      bins[0].data());
     }
 
     double in(std::size_t bin) const { return bins[0][bin] + bins[1][bin]; }
     double mass() const {
         double sum = 0.0;
-        for (std::size_t bin = 0; bin < 7; ++bin) sum += in(bin);
+        for (std::size_t bin = 0; bin < kLineBins; ++bin) sum += in(bin);
         return sum;
     }
     double emptier_end() const { return std::min(in(1), in(5)); }
@@ -71,7 +72,7 @@ double least_score(const Histogram &line, double ratio) {
 double score_as_one(const Histogram &line, double shallow) {
     // What fills the valley must still be coming, not only be remembered.
     double newest = 0.0, newest_between = 0.0, between = 0.0;
-    for (std::size_t bin = 0; bin < 7; ++bin) newest += line.bins[1][bin];
+    for (const double weight : line.bins[1]) newest += weight;
     for (const std::size_t bin : {2, 3, 4}) {
         newest_between += line.bins[1][bin];
         between += line.in(bin);
@@ -84,11 +85,11 @@ struct Place {
     std::uint32_t batch, row;
 };
 
-// The newest rows of each cluster.
+// The newest rows of each cluster, the newest first.
 class NewestRows {
 public:
     NewestRows(const std::vector<Batch> &batches, std::size_t k, std::size_t most)
-        : batches_(batches), most_(most), counts_(k), places_(k * most) {
+        : batches_(batches), most_(most), counts_(k), n_newest_(k), places_(k * most) {
         for (std::size_t b = batches.size(); b-- > 0;) {
             const Batch &batch = batches[b];
             for (std::size_t i = batch.rows.count; i-- > 0;) {
@@ -97,6 +98,7 @@ public:
                 places_[own * most + counts_[own]++] = {static_cast<std::uint32_t>(b),
                                                         static_cast<std::uint32_t>(i)};
             }
+            if (b + 1 == batches.size()) n_newest_ = counts_;
         }
     }
 
@@ -105,9 +107,8 @@ public:
         const Place place = places_[cluster * most_ + i];
         return batches_[place.batch].decay * weight_of(batches_[place.batch], place.row);
     }
-    bool is_newest(std::size_t cluster, std::size_t i) const {
-        return places_[cluster * most_ + i].batch + 1 == batches_.size();
-    }
+    // How many are of the newest batch.
+    std::size_t n_newest(std::size_t cluster) const { return n_newest_[cluster]; }
     // Row i of the cluster as doubles: in place where it is stored so, else in `room`.
     const double *point(std::size_t cluster, std::size_t i, double *room) const {
         const Place place = places_[cluster * most_ + i];
@@ -134,10 +135,9 @@ public:
     }
 
 private:
-
     const std::vector<Batch> &batches_;
     const std::size_t most_;
-    std::vector<std::size_t> counts_;
+    std::vector<std::size_t> counts_, n_newest_;
     Buffer<Place> places_;
 };
 
@@ -207,44 +207,29 @@ private:
 
 // Rows of one cluster along its direction.
 struct Along {
-    std::size_t count = 0;
+    std::size_t count = 0, n_newest = 0;  // the first ones are the newest
     std::vector<double> places, weights;
-    std::vector<std::uint8_t> newest;
-    double mass = 0.0, newest_mass = 0.0, squares = 0.0;
+    double mass = 0.0, squares = 0.0;
 
-    explicit Along(std::size_t most) : places(most), weights(most), newest(most) {}
+    explicit Along(std::size_t most) : places(most), weights(most) {}
 
     void begin(const NewestRows &rows, std::size_t cluster) {
         count = rows.count(cluster);
-        mass = newest_mass = squares = 0.0;
+        n_newest = rows.n_newest(cluster);
+        mass = squares = 0.0;
         for (std::size_t i = 0; i < count; ++i) {
             weights[i] = rows.weight(cluster, i);
-            newest[i] = rows.is_newest(cluster, i);
             mass += weights[i];
-            newest_mass += newest[i] ? weights[i] : 0.0;
             squares += weights[i] * weights[i];
         }
     }
 
-    double score_as_two() const {
+    double score_as_two() {
+        const InstructionSet &set = instruction_set();
         const double sum = dot(weights.data(), places.data(), count);
-        double low = 0.0, high = 0.0, above = 0.0, cut = sum / mass;
+        double low = 0.0, high = 0.0, above = 0.0, beyond = 0.0, cut = sum / mass;
         for (std::size_t step = 0; step < kCutSteps; ++step) {
-            double masses[kLanes] = {}, sums[kLanes] = {};
-            std::size_t i = 0;
-            for (; i + kLanes <= count; i += kLanes)
-                for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                    const double weight = places[i + lane] > cut ? weights[i + lane] : 0.0;
-                    masses[lane] += weight;
-                    sums[lane] += weight * places[i + lane];
-                }
-            for (; i < count; ++i) {
-                const double weight = places[i] > cut ? weights[i] : 0.0;
-                masses[0] += weight;
-                sums[0] += weight * places[i];
-            }
-            above = (masses[0] + masses[1]) + (masses[2] + masses[3]);
-            const double beyond = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            set.add_above(places.data(), weights.data(), count, cut, &above, &beyond);
             if (!(above > 0.0 && above < mass)) return 0.0;
             low = (sum - beyond) / (mass - above);
             high = beyond / above;
@@ -252,16 +237,16 @@ struct Along {
         }
         if (!(high > low)) return 0.0;
         // Both parts must still be coming: a cluster that has jumped is not two.
-        double newest_above = 0.0;
-        Histogram line;
-        line.squares = squares;
-        const double scale = 1.0 / (high - low);
-        for (std::size_t i = 0; i < count; ++i) {
-            line.add((places[i] - low) * scale, weights[i], newest[i]);
-            newest_above += newest[i] && places[i] > cut ? weights[i] : 0.0;
-        }
+        double newest_mass = 0.0, newest_above = 0.0;
+        for (std::size_t i = 0; i < n_newest; ++i) newest_mass += weights[i];
+        set.add_above(places.data(), weights.data(), n_newest, cut, &newest_above, &beyond);
         const double share = above / mass, newest_share = newest_above / newest_mass;
         if (!(newest_share >= 0.5 * share && 1.0 - newest_share >= 0.5 * (1.0 - share))) return 0.0;
+        const double scale = 1.0 / (high - low);
+        for (std::size_t i = 0; i < count; ++i) places[i] = (places[i] - low) * scale;
+        Histogram line;
+        line.squares = squares;
+        line.add(places.data(), weights.data(), n_newest, count);
         return -least_score(line, 1.0);
     }
 };
@@ -280,7 +265,7 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
 
     Direction direction(d);
     Along along(rows_per_cluster);
-    Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), products;
+    Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), places(rows_per_cluster), products;
     std::vector<const double *> ways;
     for (std::size_t a = 0; a < k; ++a) {
         as_one[a] = as_two[a] = 0.0;
@@ -299,14 +284,10 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
         }
         for (std::size_t l = 0; l < lines_of[a].size(); ++l) {
             Line &line = *lines_of[a][l];
-            const bool is_from = line.from == a;
-            const double *shares = products.data() + (l + 1) * rows_per_cluster;
-            for (std::size_t i = 0; i < along.count; ++i) {
-                const double towards = is_from ? shares[i] : -shares[i];
-                const double length = line.squared + own[i] * (2.0 * towards + own[i] * squared[i]);
-                const double t = (1.0 + own[i]) * (towards + own[i] * squared[i]) / length;
-                line.histogram.add(is_from ? t : 1.0 - t, along.weights[i], along.newest[i]);
-            }
+            instruction_set().place_on_line(products.data() + (l + 1) * rows_per_cluster, squared.data(),
+                                            own.data(), along.count, line.squared, line.from == a,
+                                            places.data());
+            line.histogram.add(places.data(), along.weights.data(), along.n_newest, along.count);
         }
         for (Line *line : lines_of[a]) line->histogram.squares += along.squares;
         as_two[a] = along.score_as_two();

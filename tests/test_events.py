@@ -51,8 +51,8 @@ def test_the_kernel_compares_as_the_plain_loops_do(
     moved = rng.random(n_clusters)
     found = np.empty((7, n_clusters))
     suspects = _kernel.compare(
-        Partition(np.zeros(0, np.int32), None, Totals(masses, sums, scatter)).division, window, None,
-        None, np.arange(index + 1 - n_batches, index + 1), since, moved, 2.0, 2.0, found,
+        Partition(np.zeros(0, np.int32), None, Totals(masses, sums, scatter)).division, window,
+        None, None, np.arange(index + 1 - n_batches, index + 1), since, moved, 2.0, 2.0, found,
     )  # fmt: skip
     expected = naive_changes.evidence(masses, sums, scatter, decay, since, index)
     for k, evidence in enumerate(expected):

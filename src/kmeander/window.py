@@ -12,7 +12,7 @@ import numpy as np
 
 from kmeander import _kernel
 from kmeander.arguments import is_finite, positive_number, share_kept
-from kmeander.arrays import Labels, Masses, Points, Weights, frozen
+from kmeander.arrays import Labels, Masses, Points, Weights
 from kmeander.exceptions import InputError
 from kmeander.partition import Bounds, Partition, Totals
 
@@ -225,7 +225,7 @@ class Window:
     @cached_property
     def has_summaries(self) -> bool:
         """Whether any batch is one of weighted means."""
-        return any([batch.summary is not None for batch in self.batches])
+        return any(batch.summary is not None for batch in self.batches)
 
     @property
     def has_weights(self) -> bool:
