@@ -69,8 +69,6 @@ def share_kept(value: Any, *, below_one: bool = False) -> float:
 
 def thread_count(n_threads: Any) -> int:
     """Return the number of threads to use; None means the environment's, or all cores."""
-    if type(n_threads) is int and n_threads >= 1:
-        return n_threads
     name = "n_threads"
     if n_threads is None:
         asked = os.environ.get(THREADS_VARIABLE, "").strip()

@@ -122,10 +122,10 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
 
 def _recent(window: Window, n_clusters: int) -> int:
     """Return the first batch to look at."""
-    batches, decay = window.batches, window.decay
+    batches, ages, rho = window.batches, window.ages, window.rho
     first, n_points = len(batches) - 1, batches[-1].n_points
-    enough, least = LABELS_PER_ROW * ROWS_PER_CLUSTER * n_clusters, LEAST_DECAY * decay.item(-1)
-    while first > 0 and n_points < enough and decay.item(first - 1) >= least:
+    enough, least = LABELS_PER_ROW * ROWS_PER_CLUSTER * n_clusters, LEAST_DECAY * rho ** ages[-1]
+    while first > 0 and n_points < enough and rho ** ages[first - 1] >= least:
         first -= 1
         n_points += batches[first].n_points
     return first

@@ -88,7 +88,8 @@ def follow(
     events: list[Event] = []
     if _is_drift(drift, last, levels):
         events.append(Event("drift", value=drift[0], was=drift[1], z=drift[2]))
-    settled, new = lineage, set[int]()
+    settled = lineage
+    new: set[int] = set()
     # Only a centroid that has left its own cluster can have become another one's.
     suspects: list[int] = []
     if changes.elsewhere or fit.reseeded or swapped:

@@ -6,7 +6,7 @@ Both are frozen, and a Batch is checked once, when it is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -282,13 +282,13 @@ class Step:
 
     @classmethod
     def made(cls, **values: Any) -> Step:
-        """Return the Step of these values, all that have no default among them.
+        """Return the Step of these values, one for each field.
 
-        As the class itself does, in a quarter of the time: it would set 33 frozen fields one by
-        one.
+        As the class itself would, in a quarter of the time: it sets frozen fields one by one.
         """
+        assert values.keys() == cls.__dataclass_fields__.keys()
         step = object.__new__(cls)
-        vars(step).update(_STEP_DEFAULTS, **values)
+        vars(step).update(values)
         return step
 
     def words(
@@ -356,8 +356,3 @@ class Step:
         return isinstance(other, Step) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
-
-
-_STEP_DEFAULTS = {
-    entry.name: entry.default for entry in fields(Step) if entry.default is not MISSING
-}
