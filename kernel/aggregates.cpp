@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "assignment.hpp"
+
 namespace kmeander {
 namespace {
 
 // About how many multiplications would take as long as one addition to a sum that carries what it
-// rounds away, and to a sum of squares.
-constexpr double kPerSum = 12.0, kPerSquare = 4.0;
+// rounds away, to a sum of squares, and to both sums of a row that moves.
+constexpr double kPerSum = 12.0, kPerSquare = 4.0, kPerMoved = 60.0;
+
+// Rows that move are far apart: each is asked for while so many before it are added.
+constexpr std::size_t kRowsAhead = 4;
 
 bool is_marked(const std::vector<std::uint8_t> &marks, std::uint8_t from_mark) {
     return *std::max_element(marks.begin(), marks.end()) >= from_mark;
@@ -23,13 +28,13 @@ Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
       team_(team),
       changed_(k, 1),
       masses_(k),
-      point_(d_),
       benches_(team.size()),
       gaps_(batches.size() * k) {
     for (Bench &bench : benches_) {
         bench.means.resize(k * d_);
         bench.rests.resize(k * d_);
         bench.quarters.resize(k * 4);
+        bench.point.resize(d_);
         bench.stale.resize(k);
     }
     for (const Batch &batch : batches) {
@@ -42,24 +47,44 @@ Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
     scatter_marks_ = marks_;
 }
 
-void Aggregates::move(std::size_t b, std::size_t row, std::int32_t from, std::int32_t to) {
-    Batch &batch = batches_[b];
-    const std::size_t source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
-    std::uint8_t *marks = marks_[b].data();
-    const double weight = weight_of(batch, row);
-    set_.widen(batch.rows, row, point_.data());
+void Aggregates::move(const std::vector<Move> &moves) {
+    if (moves.empty()) return;
+    std::vector<std::size_t> first = {0};  // of each batch
+    for (std::size_t m = 0; m < moves.size(); ++m) {
+        changed_[static_cast<std::size_t>(moves[m].from)] = 1;
+        changed_[static_cast<std::size_t>(moves[m].to)] = 1;
+        if (m > 0 && moves[m].batch != moves[m - 1].batch) first.push_back(m);
+    }
+    first.push_back(moves.size());
+    const double operations = kPerMoved * static_cast<double>(moves.size() * d_);
+    team_.run(first.size() - 1, operations, [&](std::size_t item, std::size_t worker) {
+        for (std::size_t m = first[item]; m < first[item + 1]; ++m) {
+            const std::size_t ahead = m + kRowsAhead;
+            if (ahead < moves.size()) prefetch(batches_[moves[ahead].batch].rows, moves[ahead].row);
+            move(moves[m], benches_[worker]);
+        }
+    });
+}
+
+void Aggregates::move(const Move &move, Bench &bench) {
+    Batch &batch = batches_[move.batch];
+    const std::size_t source = static_cast<std::size_t>(move.from);
+    const std::size_t target = static_cast<std::size_t>(move.to);
+    std::uint8_t *marks = marks_[move.batch].data();
+    const double weight = weight_of(batch, move.row);
+    const double *point = point_at(batch.rows, move.row, bench.point.data());
     double *minus = batch.sums + source * d_, *plus = batch.sums + target * d_;
     for (std::size_t j = 0; j < d_; ++j) {
-        minus[j] -= weight * point_[j];
-        plus[j] += weight * point_[j];
+        minus[j] -= weight * point[j];
+        plus[j] += weight * point[j];
     }
     batch.masses[source] -= weight;
     batch.masses[target] += weight;
     marks[target] = std::max<std::uint8_t>(marks[target], kTouched);
     marks[source] = std::max<std::uint8_t>(marks[source], kTouched);
-    changed_[source] = changed_[target] = 1;
-    lost_[b][source] += weight;
-    if (lost_[b][source] >= batch.masses[source]) marks[source] = kLost;
+    double &lost = lost_[move.batch][source];
+    lost += weight;
+    if (lost >= batch.masses[source]) marks[source] = kLost;
 }
 
 void Aggregates::refresh() { sum_marked(kLost); }

@@ -20,8 +20,8 @@ class Aggregates {
 public:
     Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team);
 
-    // A row has gone from one cluster to another.
-    void move(std::size_t batch, std::size_t row, std::int32_t from, std::int32_t to);
+    // Rows, in order of their batches, have gone from one cluster to another.
+    void move(const std::vector<Move> &moves);
 
     // Add up anew what cannot be had by moving rows: new batches, and clusters that have lost so
     // much that what is left would be rounding.
@@ -51,10 +51,12 @@ private:
     struct Bench {
         Buffer<double> means, rests;    // (k, d)
         Buffer<double> quarters;        // (k, 4)
+        std::vector<double> point;
         std::vector<float> stale;       // per cluster: 1 if it is added up anew
         Buffer<std::uint32_t> members;  // the rows of these
     };
 
+    void move(const Move &move, Bench &bench);
     std::size_t find_members(const Batch &batch, Bench &bench) const;
     void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
              Bench &bench);
@@ -70,7 +72,7 @@ private:
     std::vector<std::uint8_t> counted_;      // per batch: masses are those of the labels
     std::vector<std::vector<double>> lost_;  // per batch and cluster: mass gone since exact
     std::vector<std::uint8_t> changed_;      // per cluster
-    std::vector<double> masses_, point_;
+    std::vector<double> masses_;
     std::vector<Bench> benches_;  // one per worker
     Buffer<double> gaps_;  // per batch and cluster: squared distance from its mean to the centroid
 };

@@ -29,6 +29,11 @@ struct Batch {
     bool summed;
 };
 
+struct Move {  // of a point from cluster to cluster
+    std::uint32_t batch, row;
+    std::int32_t from, to;
+};
+
 // Weighted sums of squared distances: decayed over the window, and of the newest batch alone.
 struct Errors {
     double window, newest;

@@ -110,7 +110,7 @@ using Explained = std::tuple<double, std::vector<double>, std::vector<double>,
 // did, whose points are the last that `division` knows.
 Explained explain(const Window &window, std::size_t n_batches, const Division &division, double within,
                   const Remembered &batch, const Division &arrived, double batch_within,
-                  const Centroids &centroids, std::size_t n_parts) {
+                  const Centroids &centroids, std::size_t n_parts, std::size_t n_threads) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0 && n_batches > 0 && n_batches <= window.size(), "no centroids or batches");
     window.need_columns(d);
@@ -123,11 +123,13 @@ Explained explain(const Window &window, std::size_t n_batches, const Division &d
     {
         const nb::gil_scoped_release release;
         kmeander::Moments older(centroids.data(), k, d), newest(centroids.data(), k, d);
+        std::vector<kmeander::LabelledRows> before;
         for (std::size_t b = 0; b < n_batches; ++b) {
-            older.add(window[b].rows, window[b].shares, window.decay()[b], next);
+            before.push_back({window[b].rows, window[b].shares, window.decay()[b], next});
             next += window[b].rows.count;
         }
-        newest.add(batch.rows, batch.shares, 1.0, labels);
+        older.add(before, n_threads);
+        newest.add({{batch.rows, batch.shares, 1.0, labels}}, 1);
         older.add_hidden(within);
         newest.add_hidden(batch_within);
         found = kmeander::explain(older, newest, k, d, n_parts);
@@ -154,7 +156,7 @@ void define_reading(nb::module_ &module) {
     module.def("flows", &flows, "window"_a, "known"_a.none(), "points_gone"_a, "arrived"_a,
                "found"_a, "flow"_a.noconvert(), "newest"_a.noconvert());
     module.def("explain", &explain, "window"_a, "n_batches"_a, "division"_a, "within"_a, "batch"_a,
-               "arrived"_a, "batch_within"_a, "centroids"_a, "n_parts"_a);
+               "arrived"_a, "batch_within"_a, "centroids"_a, "n_parts"_a, "n_threads"_a);
 }
 
 }  // namespace border

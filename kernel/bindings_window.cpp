@@ -15,6 +15,7 @@
 #include "lloyd.hpp"
 #include "seeding.hpp"
 #include "swaps.hpp"
+#include "team.hpp"
 
 namespace border {
 
@@ -256,17 +257,30 @@ KnownOf check_known(const Division *known, std::size_t batches_gone, std::size_t
     return found;
 }
 
+// Points that one task copies, and about how many multiplications would take as long as to copy one.
+constexpr std::size_t kPointsCopied = 32768;
+constexpr double kPerCopied = 80.0;
+
 // Room for the points of a window, begun with what is known of them.
-std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t n_points) {
+std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t n_points,
+                                               std::size_t n_threads) {
     auto points = std::make_shared<Division::Points>();
     points->labels.resize(n_points);
     points->upper.resize(n_points);
     points->lower.resize(n_points);
+    const double operations = kPerCopied * static_cast<double>(n_points);
+    kmeander::Team team(kmeander::worth_starting(n_threads, operations));
     const auto copy = [&](const Division::Points &from, std::size_t first, std::size_t to) {
-        const std::size_t count = from.labels.size() - first;
-        std::copy_n(from.labels.data() + first, count, points->labels.data() + to);
-        std::copy_n(from.upper.data() + first, count, points->upper.data() + to);
-        std::copy_n(from.lower.data() + first, count, points->lower.data() + to);
+        const std::size_t n_copied = from.labels.size() - first;
+        const std::size_t n_parts = (n_copied + kPointsCopied - 1) / kPointsCopied;
+        team.run(n_parts, operations, [&](std::size_t part, std::size_t) {
+            const std::size_t begin = part * kPointsCopied;
+            const std::size_t count = std::min(kPointsCopied, n_copied - begin);
+            const std::size_t source = first + begin, target = to + begin;
+            std::copy_n(from.labels.data() + source, count, points->labels.data() + target);
+            std::copy_n(from.upper.data() + source, count, points->upper.data() + target);
+            std::copy_n(from.lower.data() + source, count, points->lower.data() + target);
+        });
     };
     if (found.known != nullptr) copy(*found.known->points, found.points_gone, 0);
     if (found.newest != nullptr)
@@ -297,7 +311,7 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
     };
     try {
         const nb::gil_scoped_release release;
-        const std::shared_ptr<Division::Points> points = begin_points(found, n_points);
+        const std::shared_ptr<Division::Points> points = begin_points(found, n_points, n_threads);
         const auto totals = std::make_shared<Division::Totals>();
         totals->n_batches = n_batches;
         totals->k = k;
@@ -363,7 +377,7 @@ std::optional<Division> joined(const Window &window, const Division *known, std:
         if (part != nullptr && !std::equal(part->points->snapshot.begin(),
                                            part->points->snapshot.end(), centroids.data()))
             return std::nullopt;
-    const std::shared_ptr<Division::Points> points = begin_points(found, n_points);
+    const std::shared_ptr<Division::Points> points = begin_points(found, n_points, 1);
     points->snapshot.assign(centroids.data(), centroids.data() + n_places);
     return Division{points, found.known == nullptr ? nullptr : found.known->totals};
 }
@@ -377,7 +391,7 @@ std::tuple<Division, std::int64_t, std::int64_t, std::vector<std::int32_t>> swap
     need(division.n_points() == n_points && division.points->snapshot.size() == k * d,
          "bounds of other points or centroids");
     const nb::gil_scoped_release release;
-    const auto points = begin_points({&division, 0, 0, nullptr}, n_points);
+    const auto points = begin_points({&division, 0, 0, nullptr}, n_points, n_threads);
     std::vector<kmeander::Batch> batches;
     std::size_t begin = 0;
     for (std::size_t b = 0; b < window.size(); ++b) {

@@ -1,16 +1,55 @@
 #include "explanation.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
+#include "team.hpp"
+
 namespace kmeander {
+namespace {
+
+// About how many multiplications would take as long as to add a value to its two sums.
+constexpr double kPerValue = 16.0;
+
+}  // namespace
 
 Moments::Moments(const double *centroids, std::size_t k, std::size_t d)
     : centroids_(centroids), k_(k), d_(d), masses_(k), sums_(k * d), squares_(k * d) {}
 
-void Moments::add(const Rows &rows, const double *weights, double decay, const std::int32_t *labels) {
-    instruction_set().add_moments(rows, weights, decay, labels, centroids_, masses_.data(),
-                                  sums_.data(), squares_.data());
+void Moments::add(const std::vector<LabelledRows> &batches, std::size_t n_threads) {
+    double n_values = 0.0;
+    for (const LabelledRows &batch : batches) n_values += static_cast<double>(batch.rows.count * d_);
+    const double operations = kPerValue * n_values;
+    Team team(worth_starting(n_threads, operations));
+    std::vector<Moments> parts(team.size(), Moments(centroids_, k_, d_));
+    for (std::size_t first = 0; first < batches.size(); first += parts.size()) {
+        const std::size_t n_together = std::min(parts.size(), batches.size() - first);
+        team.run(n_together, operations, [&](std::size_t part, std::size_t) {
+            parts[part].clear();
+            parts[part].add(batches[first + part]);
+        });
+        for (std::size_t part = 0; part < n_together; ++part) add(parts[part]);
+    }
+}
+
+void Moments::add(const LabelledRows &batch) {
+    instruction_set().add_moments(batch.rows, batch.weights, batch.decay, batch.labels, centroids_,
+                                  masses_.data(), sums_.data(), squares_.data());
+}
+
+void Moments::add(const Moments &other) {
+    const auto add_to = [](std::vector<double> &values, const std::vector<double> &added) {
+        std::transform(values.begin(), values.end(), added.begin(), values.begin(), std::plus<>());
+    };
+    add_to(masses_, other.masses_);
+    add_to(sums_, other.sums_);
+    add_to(squares_, other.squares_);
+}
+
+void Moments::clear() {
+    for (std::vector<double> *values : {&masses_, &sums_, &squares_})
+        std::fill(values->begin(), values->end(), 0.0);
 }
 
 double Moments::mass() const { return std::accumulate(masses_.begin(), masses_.end(), 0.0); }

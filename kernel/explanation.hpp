@@ -9,12 +9,21 @@
 
 namespace kmeander {
 
+struct LabelledRows {
+    Rows rows;
+    const double *weights;  // one per row, or null: every row weighs 1
+    double decay;
+    const std::int32_t *labels;
+};
+
 // Decayed weight, and sums and squares of the gaps to the centroids, by cluster and column.
 class Moments {
 public:
     Moments(const double *centroids, std::size_t k, std::size_t d);
 
-    void add(const Rows &rows, const double *weights, double decay, const std::int32_t *labels);
+    // Each batch is added up by itself, and these sums in order: they are the same for any number of
+    // threads.
+    void add(const std::vector<LabelledRows> &batches, std::size_t n_threads);
 
     // Add what means hide of the error: known in total only, it is shared out like what they show.
     void add_hidden(double within);
@@ -30,6 +39,9 @@ public:
     Cell cell(std::size_t cluster, std::size_t column) const;
 
 private:
+    void add(const LabelledRows &batch);
+    void add(const Moments &other);
+    void clear();
     double mass() const;
 
     const double *centroids_;

@@ -34,8 +34,7 @@ public:
     // Give every point its nearest centroid; true if a label changed.
     bool assign() {
         const bool changed = partition_.assign(centroids_);
-        for (const Partition::Move &move : partition_.moves())
-            aggregates_.move(move.batch, move.row, move.from, move.to);
+        aggregates_.move(partition_.moves());
         aggregates_.refresh();
         return changed;
     }
@@ -152,7 +151,8 @@ private:
         std::vector<double> point(d_);
         set_.widen(batches_[b].rows, position, point.data());
         const std::int32_t to = static_cast<std::int32_t>(cluster);
-        aggregates_.move(b, position, batches_[b].labels[position], to);
+        aggregates_.move({{static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(position),
+                           batches_[b].labels[position], to}});
         partition_.put(b, position, to);
         aggregates_.refresh();
         double *cost = costs.data();

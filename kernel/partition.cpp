@@ -18,7 +18,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kWakeAhead = 2.0F;
 
 // About how many multiplications would take as long as to write a point to the list or from it.
-constexpr double kPerListed = 100.0;
+constexpr double kPerListed = 400.0;
 
 // A list is crowded if it has outgrown the second cache, is so many times what was found in it, and holds
 // one in so many points, after so many sweeps.
@@ -147,14 +147,18 @@ void Partition::wake() {
         for (std::size_t b = 0; b < batches_.size() && !is_base; ++b)
             is_base = base_[b] == epoch && !is_due(b);
         if (!is_base) continue;
+        float *asleep = asleep_.data() + epoch * k_;
+        const auto margin = [&](std::size_t c) {
+            return movement_.margin()[Movement::key_of(c, epoch)];
+        };
+        for (std::size_t c = 0; c < k_ && !exceeded; ++c) exceeded = margin(c) > asleep[c];
+        if (!exceeded) continue;
+        // A scan serves all clusters: raise also what would soon be exceeded.
         for (std::size_t c = 0; c < k_; ++c) {
-            float &asleep = asleep_[epoch * k_ + c];
-            const float margin = movement_.margin()[Movement::key_of(c, epoch)];
-            if (margin <= asleep) continue;
-            exceeded = true;
-            asleep = std::min(kWakeAhead * margin, std::numeric_limits<float>::max());
+            const float raised = std::max(asleep[c], kWakeAhead * margin(c));
+            asleep[c] = std::min(raised, std::numeric_limits<float>::max());
         }
-        if (exceeded) wake(epoch);
+        wake(epoch);
     }
 }
 

@@ -39,11 +39,6 @@ namespace kmeander {
 
 class Partition {
 public:
-    struct Move {  // of a point from cluster to cluster
-        std::uint32_t batch, row;
-        std::int32_t from, to;
-    };
-
     Partition(std::vector<Batch> &batches, std::size_t k, Team &team);
 
     // Give every point its nearest of `centroids`; true if a label changed.

@@ -11,7 +11,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // About how many multiplications would take as long as to look at a point besides measuring it, and the
-// share of the list that is looked at.
+// share of the list that is looked at in the first sweep; in others, it is taken to be as in the last.
 constexpr double kPerLook = 1000.0, kShareLookedAt = 0.1;
 
 // How many points before it is measured a row is asked for.
@@ -22,9 +22,10 @@ constexpr std::size_t kAhead = 64;
 // Find the points of the list that their limits do not settle, and look at them closely.
 void Partition::sweep(const double *centroids) {
     if (stretches_.size() < n_stretches()) stretches_.resize(n_stretches());
-    const double per_look = kPerLook + static_cast<double>(k_ * d_);
+    const double n_members = static_cast<double>(members_.size());
+    const double n_looks = n_sweeps_ > 0 ? static_cast<double>(n_found_) : kShareLookedAt * n_members;
     const double operations =
-        (kPerScanned + kShareLookedAt * per_look) * static_cast<double>(members_.size());
+        kPerScanned * n_members + (kPerLook + static_cast<double>(k_ * d_)) * n_looks;
     team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t worker) {
         sweep(s * kStretch, end_of_stretch(s), stretches_[s], benches_[worker], centroids);
     });

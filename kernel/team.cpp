@@ -17,6 +17,10 @@ namespace kmeander {
 
 constexpr std::chrono::microseconds kLookOut(200);
 
+// Below so many multiplications, to share a loop costs more than it gives, with threads that look out; and
+// per thread, to start a call with threads that sleep.
+constexpr double kOperationsToShare = 2.0e6, kOperationsPerThread = 2.5e6;
+
 // A set of threads. They are never joined: they sleep until the process ends.
 class Crew {
 public:
@@ -47,8 +51,12 @@ public:
         }
         begin_.notify_all();
         work(0);
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            active_ = 0;  // who has not come until now comes too late
+        }
+        look_out([this] { return busy_ == 0; });
         std::unique_lock<std::mutex> lock(mutex_);
-        active_ = 0;  // who has not come until now comes too late
         end_.wait(lock, [this] { return busy_ == 0; });
     }
 
@@ -56,7 +64,7 @@ private:
     void serve(std::size_t worker) {
         std::size_t seen = 0;
         for (;;) {
-            await_round(seen);
+            look_out([&] { return round_ != seen; });
             {
                 std::unique_lock<std::mutex> lock(mutex_);
                 begin_.wait(lock, [&] { return round_ != seen; });
@@ -70,11 +78,12 @@ private:
         }
     }
 
-    // Rounds of one call follow each other closely, and it takes long to be woken: look out for the next
-    // before going to sleep.
-    void await_round(std::size_t seen) const {
+    // Rounds of one call follow each other closely, threads end them at nearly the same time, and it takes
+    // long to be woken: look out for what is awaited before going to sleep.
+    template <class Condition>
+    static void look_out(const Condition &has_come) {
         const auto enough = std::chrono::steady_clock::now() + kLookOut;
-        while (round_ == seen && std::chrono::steady_clock::now() < enough) std::this_thread::yield();
+        while (!has_come() && std::chrono::steady_clock::now() < enough) std::this_thread::yield();
     }
 
     void work(std::size_t worker) {
@@ -86,8 +95,8 @@ private:
     const Team::Task *task_ = nullptr;
     std::size_t n_items_ = 0;
     std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> round_{0};
-    std::size_t active_ = 0, busy_ = 0, n_threads_ = 0;
+    std::atomic<std::size_t> round_{0}, busy_{0};
+    std::size_t active_ = 0, n_threads_ = 0;
 };
 
 namespace {
@@ -146,7 +155,7 @@ Team::~Team() {
 }
 
 void Team::run(std::size_t n_items, double operations, const Task &task) {
-    if (n_items < 2 || worth_starting(size_, operations) < 2) {
+    if (n_items < 2 || size_ < 2 || operations < kOperationsToShare) {
         for (std::size_t item = 0; item < n_items; ++item) task(item, 0);
         return;
     }
@@ -154,8 +163,6 @@ void Team::run(std::size_t n_items, double operations, const Task &task) {
 }
 
 std::size_t worth_starting(std::size_t n_threads, double operations) {
-    // Below about five million multiplications, waking a thread costs more than it gives.
-    constexpr double kOperationsPerThread = 2.5e6;
     const double useful = operations / kOperationsPerThread;
     if (useful < 2.0 || n_threads < 2) return 1;
     return useful < static_cast<double>(n_threads) ? static_cast<std::size_t>(useful) : n_threads;

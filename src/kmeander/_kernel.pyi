@@ -194,6 +194,7 @@ def explain(
     batch_within: float,  # what its means hide
     centroids: Centroids,  # in   (k, d)
     n_parts: int,  # the most clusters to tell of
+    n_threads: int,
 ) -> tuple[
     float, list[float], list[float], list[tuple[int, int, _Cell, _Cell]]
 ]: ...  # difference of the errors; shares of clusters, of columns; cluster, column, before, now

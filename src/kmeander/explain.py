@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmeander import _kernel
+from kmeander.arguments import thread_count
 from kmeander.arrays import Centroids
 from kmeander.events import Explanation, Part
 from kmeander.partition import Partition
@@ -18,7 +19,12 @@ N_PARTS = 3
 
 
 def explain(
-    window: Window, batch: Remembered, arrived: Partition, before: Centroids, ids: Ids
+    window: Window,
+    batch: Remembered,
+    arrived: Partition,
+    before: Centroids,
+    ids: Ids,
+    n_threads: int | None = None,
 ) -> Explanation | None:
     """Divide the error of a batch, less that of the ones before, among clusters and columns.
 
@@ -36,6 +42,7 @@ def explain(
         Which of `before` is nearest to each of its points.
     before : ndarray of shape (n_clusters, n_features)
     ids : ndarray of shape (n_clusters,)
+    n_threads : int, optional
 
     Notes
     -----
@@ -57,6 +64,7 @@ def explain(
         batch.within,
         before,
         N_PARTS,
+        thread_count(n_threads),
     )
     if difference == 0.0:
         return None

@@ -107,7 +107,9 @@ def follow(
     is_drift = bool(events) and events[0].kind == "drift"
     why = None
     if is_drift:
-        why = explain(remembered or window, window.batches[-1], newest, before, lineage.ids)
+        why = explain(
+            remembered or window, window.batches[-1], newest, before, lineage.ids, n_threads
+        )
     return Followed(settled.varying(frozen(changes.variance)), tuple(events), why)
 
 
