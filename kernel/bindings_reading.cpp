@@ -14,8 +14,9 @@ namespace {
 
 using kmeander::Division;
 
-void valleys(const Window &window, std::size_t first, const Division &division, const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
-             double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
+void valleys(const Window &window, std::size_t first, const Division &division,
+             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster, double shallow,
+             Out1<std::int32_t> neighbours, Out1<double> as_one,
              Out1<double> as_two) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0 && rows_per_cluster > 0, "no centroids or rows");

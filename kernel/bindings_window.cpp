@@ -24,8 +24,8 @@ Window::Window(nb::tuple batches, const std::vector<double> &ages, double rho)
     need(ages.size() == held_.size(), "one entry per batch is needed");
     double spread = 0.0;
     for (std::size_t b = 0; b < ages.size(); ++b) {
+        need(nb::isinstance<Remembered>(held_[b]), "no batches");
         const Remembered *batch = nb::cast<const Remembered *>(held_[b]);
-        need(batch != nullptr, "no batches");
         batches_.push_back(batch);
         decay_[b] = std::pow(rho, ages[b]);
         const double decayed = decay_[b] * batch->mass;
@@ -292,7 +292,8 @@ using Report = std::tuple<Division, std::int64_t, std::int64_t, bool, double, do
                           std::vector<std::int32_t>>;
 
 Report lloyd(const Window &window, const Division *known, std::size_t batches_gone,
-             std::size_t points_gone, const Division *newest, Out2 centroids, Out1<double> cluster_masses, std::optional<Centroids> before,
+             std::size_t points_gone, const Division *newest, Out2 centroids,
+             Out1<double> cluster_masses, std::optional<Centroids> before,
              std::optional<Out1<double>> moved, std::size_t max_iter, double shift,
              std::size_t n_threads) {
     const std::size_t n_batches = window.size();

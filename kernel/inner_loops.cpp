@@ -1,4 +1,5 @@
-// Compiled once per instruction set, with KMEANDER_SET (its name) and KMEANDER_LANES set.
+// Compiled once per instruction set, with KMEANDER_SET (its name), KMEANDER_LANES (doubles
+// of a block) and KMEANDER_FLOATS (of a register) set.
 //
 // No standard header with inline functions is included: the linker would keep one copy
 // of such a function for the whole module, and it might be the one that needs AVX2. Those of

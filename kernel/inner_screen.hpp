@@ -1,8 +1,8 @@
 // Nearest centroids in single precision, with bounds of what that may miss. For inner_loops.cpp alone.
 //
 // Nearly all points have one centroid that is nearer than the others by far more than single precision
-// can be wrong. What it finds of those is true; of the others it says that it does not know. There are
-// twice as many lanes as in double precision, and each is a point, so that any centroids will do and the
+// can be wrong. What it finds of those is true; of the others it says that it does not know. A register
+// has twice as many lanes as in double precision, and each is a point, so that any centroids will do and the
 // least needs no look across lanes.
 //
 // Points and centroids are taken less a common shift, so that it does not matter how far from zero the

@@ -43,14 +43,11 @@ inline float rounded_down(float value) {
     return (__FLT_MAX__ < value ? __FLT_MAX__ : value) * (1.0F - 1e-6F) - __FLT_MIN__;
 }
 
-// Lane l becomes lane l ^ 1, l ^ 2 and l ^ 4: so many steps as it takes to meet every other lane.
+// Lane l becomes lane l ^ 1 and l ^ 2: so many steps as it takes to meet every other lane.
 #if KMEANDER_LANES == 2
 #define KMEANDER_EXCHANGES(step, v) step(v, 1, 0)
 #elif KMEANDER_LANES == 4
 #define KMEANDER_EXCHANGES(step, v) step(v, 1, 0, 3, 2) step(v, 2, 3, 0, 1)
-#elif KMEANDER_LANES == 8
-#define KMEANDER_EXCHANGES(step, v) \
-    step(v, 1, 0, 3, 2, 5, 4, 7, 6) step(v, 2, 3, 0, 1, 6, 7, 4, 5) step(v, 4, 5, 6, 7, 0, 1, 2, 3)
 #endif
 
 inline Vec least(Vec a, Vec b) { return a < b ? a : b; }

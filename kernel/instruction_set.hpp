@@ -21,7 +21,7 @@ struct Rows {
 // The most rows that share one sweep over the centroids.
 constexpr std::size_t kGroupRows = 64;
 
-// Room that a list of points needs beyond its end: it is written without a branch, eight at once.
+// Room that a list of points needs beyond its end: it is written without a branch, a register at once.
 constexpr std::size_t kSpare = 16;
 
 // Bins along a line: beyond the one end, at it, three between, at the other end, beyond it.

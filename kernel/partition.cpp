@@ -151,12 +151,12 @@ void Partition::wake() {
         const auto margin = [&](std::size_t c) {
             return movement_.margin()[Movement::key_of(c, epoch)];
         };
-        for (std::size_t c = 0; c < k_ && !exceeded; ++c) exceeded = margin(c) > asleep[c];
+        for (std::size_t c = 0; c < k_ && !exceeded; ++c) exceeded = !(margin(c) <= asleep[c]);
         if (!exceeded) continue;
         // A scan serves all clusters: raise also what would soon be exceeded.
         for (std::size_t c = 0; c < k_; ++c) {
-            const float raised = std::max(asleep[c], kWakeAhead * margin(c));
-            asleep[c] = std::min(raised, std::numeric_limits<float>::max());
+            const float ahead = kWakeAhead * margin(c);  // not a number: nothing may sleep
+            if (!(ahead <= asleep[c])) asleep[c] = std::min(ahead, std::numeric_limits<float>::max());
         }
         wake(epoch);
     }

@@ -9,7 +9,8 @@
 //
 // Most points are never in doubt. They sleep where they are stored, in the order of the rows, as long
 // as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to exceed;
-// when one does, it is raised well beyond, and a scan wakes the points that are no longer above.
+// when one does, thresholds are raised well beyond the movement, and a scan wakes the points that are no
+// longer above.
 //
 // A batch of which many are in doubt at once is measured anew as a whole, where that is soon done.
 //
