@@ -8,11 +8,11 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from kmeander import _kernel
+from kmeander.arrays import Centroids
 from kmeander.lloyd import Limits, measure
-from kmeander.memory import Memory
 from kmeander.partition import Partition
 from kmeander.records import Batch
-from kmeander.window import NEGLIGIBLE
+from kmeander.window import NEGLIGIBLE, Window
 
 # False alarms that adaptive forgetting accepts, per batch.
 FALSE_ALARM_RATE = 1e-3
@@ -96,20 +96,29 @@ def ages_to_keep(share: float, rho: float) -> float:
     return math.log(share) / math.log(rho) if rho < 1.0 else math.inf
 
 
-def arrive(memory: Memory, batch: Batch, limits: Limits) -> Arrival:
-    """Measure a batch against the centroids in `memory`, before it is learnt."""
-    assert memory.centroids is not None
-    found = measure(batch.rows, memory.centroids, limits.n_threads)
+def arrive(
+    batch: Batch,
+    window: Window,
+    centroids: Centroids,
+    expected: float | None,
+    usual: Sequence[Estimate],
+    limits: Limits,
+) -> Arrival:
+    """Measure a batch against the centroids of the window before it, before it is learned.
+
+    `expected` is the error to expect if nothing changes, `usual` the latest estimates before.
+    """
+    found = measure(batch.rows, centroids, limits.n_threads)
     # What means hide is part of the error, but says nothing of how it scatters.
     error = found.error + (batch.within or 0.0) / batch.mass
-    expected, n_known = memory.expected_error, memory.window.n_effective
+    n_known = window.n_effective
     if not expected or not n_known:
         return Arrival(error, found.partition)
     # Both means scatter, as far as their points go.
     scatter = math.sqrt(1 + batch.n_points / n_known)
     se = found.error / expected * found.relative_se * scatter
     estimate = Estimate(error / expected - 1, se)
-    z = estimate.z(memory.usual, batch.n_points)
+    z = estimate.z(usual, batch.n_points)
     return Arrival(error, found.partition, estimate, z)
 
 

@@ -152,7 +152,15 @@ class StreamModel(ABC):
         else:
             if previous is not None:
                 memory = self._seen_from(memory, previous)
-            arrival = arrive(memory, batch, self.limits)
+            assert memory.centroids is not None
+            arrival = arrive(
+                batch,
+                memory.window,
+                memory.centroids,
+                memory.expected_error,
+                memory.usual,
+                self.limits,
+            )
             learnt = self._continue(memory, batch, clock, arrival, current)
         return self._commit(learnt)
 
