@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.bench_long_memory import exact_error
 from kmeander import FSKM, Batch, DriftStream, simulate_drifts
 from kmeander.arrays import Points
-from kmeander.coresets import Compressor, merged
 from kmeander.experiments.datasets import load_datasets
+from kmeander.kmeans.coreset import Compressor, merged
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ import numpy as np
 
 import kmeander
 from benchmarks.streams import Array, Shape, mixture
-from kmeander import FSKM, Batch, stream_model
-from kmeander.following import follow
+from kmeander import FSKM, Batch
+from kmeander.models import base as stream_model
+from kmeander.tracking.tracker import follow
 
 SHAPES = [Shape(500, 10, 8), Shape(500, 25, 20), Shape(5000, 25, 20), Shape(5000, 100, 32)]
 SETTINGS = {

@@ -25,8 +25,8 @@ from benchmarks.bench_footprint import model_bytes
 from kmeander import FSKM, DriftStream, max_batches_for, simulate_drifts
 from kmeander.arrays import Centroids, Points
 from kmeander.experiments.datasets import load_datasets
-from kmeander.lloyd import mean_error
-from kmeander.window import Window
+from kmeander.kmeans.lloyd import mean_error
+from kmeander.kmeans.window import Window
 
 
 @dataclass(frozen=True)

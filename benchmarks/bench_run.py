@@ -31,9 +31,9 @@ from threadpoolctl import threadpool_limits
 import kmeander
 from benchmarks.streams import Shape, mixture
 from kmeander import FSKM, Batch, _kernel
-from kmeander.checkpoint_folder import CheckpointFolder
-from kmeander.run_records import Progress, RunSummary
+from kmeander.runs.records import Progress, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
+from kmeander.storage.checkpoint_folder import CheckpointFolder
 
 N_CLUSTERS, N_COLUMNS, BATCH, HALF_LIFE = 10, 20, 5000, 2
 REPETITIONS = 5

@@ -41,12 +41,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from kmeander import PSKM, DriftStream, ForgetfulKMeans, simulate_drifts, skm_error
 from kmeander import spark as ks
 from kmeander.arguments import generator_for
-from kmeander.arrow_arrays import to_numpy
 from kmeander.experiments.datasets import load_datasets
-from kmeander.lloyd import Limits
+from kmeander.kmeans.lloyd import Limits
+from kmeander.kmeans.seeding import kmeans
 from kmeander.records import Batch
-from kmeander.seeding import kmeans
 from kmeander.spark.learning import Learner
+from kmeander.wire.arrow import to_numpy
 
 Array = NDArray[np.float64]
 RHO = 0.5

@@ -15,8 +15,8 @@ from benchmarks.race import Run, in_a_fork, n_cores
 from benchmarks.streams import RawWindow, Shape, mixture
 from kmeander import FSKM, Batch
 from kmeander.arguments import generator_for
-from kmeander.lloyd import Limits, nearest
-from kmeander.seeding import kmeans
+from kmeander.kmeans.lloyd import Limits, nearest
+from kmeander.kmeans.seeding import kmeans
 
 # Times faster than scikit-learn's lloyd on the same window, one thread each.
 FASTER_THAN_LLOYD = {

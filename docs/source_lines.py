@@ -73,7 +73,7 @@ def _defined(item: ast.stmt) -> list[str]:
 def _tests() -> dict[str, Place]:
     return {
         item.name: (path, item.lineno)
-        for path in sorted((ROOT / "tests").glob("test_*.py"))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
         for item in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(item, ast.FunctionDef) and item.name.startswith("test_")
     }

@@ -49,7 +49,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith("tests/test_spark") else nodeid
+            return "spark" if nodeid.startswith("tests/spark/") else nodeid
 
     return SparkTogether(config, log)
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmeander import initialise
-    from kmeander.choose_clusters import Suggestion, suggest_clusters
     from kmeander.config import show_config
-    from kmeander.drift import DriftStream, simulate_drifts
+    from kmeander.drifts.concepts import DriftStream, simulate_drifts
     from kmeander.estimators import ForgetfulKMeans, PrivilegedKMeans, load
+    from kmeander.estimators.choose_clusters import Suggestion, suggest_clusters
+    from kmeander.estimators.prequential import PrequentialSplit, StreamFit
     from kmeander.events import Event
     from kmeander.exceptions import (
         CheckpointError,
@@ -26,22 +27,21 @@ if TYPE_CHECKING:
         KmeanderError,
         StreamError,
     )
-    from kmeander.lineage import remap
-    from kmeander.lloyd import LloydResult, weighted_lloyd
-    from kmeander.models import FSKM, PSKM
-    from kmeander.objective import (
+    from kmeander.kmeans.forgetting import max_batches_for, rho_for_drift, rho_for_half_life
+    from kmeander.kmeans.lloyd import LloydResult, weighted_lloyd
+    from kmeander.kmeans.objective import (
         kmeans_error,
         skm_error,
         surrogate_error,
         theorem1_bound,
         theorem1_gap,
     )
-    from kmeander.prediction import predict
-    from kmeander.prequential import PrequentialSplit, StreamFit
+    from kmeander.kmeans.seeding import kmeans_plusplus
+    from kmeander.models import FSKM, PSKM
     from kmeander.records import Batch, Step
-    from kmeander.runner import run
-    from kmeander.seeding import kmeans_plusplus
-    from kmeander.window import max_batches_for, rho_for_drift, rho_for_half_life
+    from kmeander.runs.api import run
+    from kmeander.runs.predict import predict
+    from kmeander.tracking.lineage import remap
 
 __all__ = [
     "FSKM",
@@ -86,36 +86,36 @@ _HOMES = {
     "PSKM": "models",
     "Batch": "records",
     "CheckpointError": "exceptions",
-    "DriftStream": "drift",
+    "DriftStream": "drifts.concepts",
     "Event": "events",
     "ForgetfulKMeans": "estimators",
     "InputError": "exceptions",
     "InputTypeError": "exceptions",
     "KmeanderError": "exceptions",
-    "LloydResult": "lloyd",
-    "PrequentialSplit": "prequential",
+    "LloydResult": "kmeans.lloyd",
+    "PrequentialSplit": "estimators.prequential",
     "PrivilegedKMeans": "estimators",
     "Step": "records",
     "StreamError": "exceptions",
-    "StreamFit": "prequential",
-    "Suggestion": "choose_clusters",
-    "kmeans_error": "objective",
-    "kmeans_plusplus": "seeding",
+    "StreamFit": "estimators.prequential",
+    "Suggestion": "estimators.choose_clusters",
+    "kmeans_error": "kmeans.objective",
+    "kmeans_plusplus": "kmeans.seeding",
     "load": "estimators",
-    "max_batches_for": "window",
-    "predict": "prediction",
-    "remap": "lineage",
-    "rho_for_drift": "window",
-    "rho_for_half_life": "window",
-    "run": "runner",
+    "max_batches_for": "kmeans.forgetting",
+    "predict": "runs.predict",
+    "remap": "tracking.lineage",
+    "rho_for_drift": "kmeans.forgetting",
+    "rho_for_half_life": "kmeans.forgetting",
+    "run": "runs.api",
     "show_config": "config",
-    "simulate_drifts": "drift",
-    "skm_error": "objective",
-    "suggest_clusters": "choose_clusters",
-    "surrogate_error": "objective",
-    "theorem1_bound": "objective",
-    "theorem1_gap": "objective",
-    "weighted_lloyd": "lloyd",
+    "simulate_drifts": "drifts.concepts",
+    "skm_error": "kmeans.objective",
+    "suggest_clusters": "estimators.choose_clusters",
+    "surrogate_error": "kmeans.objective",
+    "theorem1_bound": "kmeans.objective",
+    "theorem1_gap": "kmeans.objective",
+    "weighted_lloyd": "kmeans.lloyd",
 }
 
 

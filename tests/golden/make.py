@@ -1,7 +1,7 @@
 """Write the stored checkpoint again: ``python -m tests.golden.make`` (only for a new format)."""
 
 from kmeander import ForgetfulKMeans
-from tests.test_checkpoint import GOLDEN, golden_stream
+from tests.storage.test_checkpoint import GOLDEN, golden_stream
 
 if __name__ == "__main__":
     model = ForgetfulKMeans(3, rho=0.5, random_state=0)

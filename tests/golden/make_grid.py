@@ -3,7 +3,7 @@
 import csv
 from dataclasses import asdict
 
-from tests.test_protocol import GOLDEN, tiny_grid
+from tests.experiments.test_protocol import GOLDEN, tiny_grid
 
 if __name__ == "__main__":
     rows = [asdict(record) for record in tiny_grid()]

@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 from kmeander import run
-from tests.test_checkpoint import golden_stream
-from tests.test_resume import GOLDEN
+from tests.runs.test_resume import GOLDEN
+from tests.storage.test_checkpoint import golden_stream
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

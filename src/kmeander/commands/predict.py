@@ -54,7 +54,7 @@ def predict(
 
     Example: kmeander predict today.csv --model model.km --out clusters.parquet
     """
-    from kmeander.prediction import predict as predict_stream
+    from kmeander.runs.predict import predict as predict_stream
 
     with stop_on_signals(quiet=quiet) as stop:
         summary = predict_stream(

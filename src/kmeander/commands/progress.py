@@ -13,7 +13,7 @@ from kmeander.commands.words import compact, say
 
 if TYPE_CHECKING:
     from kmeander.records import Step
-    from kmeander.run_records import Progress
+    from kmeander.runs.records import Progress
 
 BARS = "▁▂▃▄▅▆▇█"
 SECONDS_PER_LINE = 10.0

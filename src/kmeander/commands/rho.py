@@ -28,7 +28,7 @@ def rho(
 
     Example: kmeander rho --epsilon 0.5 --stable-for 20
     """
-    from kmeander.window import max_batches_for, rho_for_drift, rho_for_half_life
+    from kmeander.kmeans.forgetting import max_batches_for, rho_for_drift, rho_for_half_life
 
     ways = [half_life is not None, epsilon is not None or stable_for is not None, rho is not None]
     if sum(ways) != 1:

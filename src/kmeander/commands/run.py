@@ -28,7 +28,7 @@ from kmeander.commands.words import count, names, pairs, say
 
 if TYPE_CHECKING:
     from kmeander.records import Step
-    from kmeander.run_records import RunSummary
+    from kmeander.runs.records import RunSummary
 
 
 # Under which heading --help shows an option.
@@ -259,7 +259,7 @@ def run(
 
     Example: kmeander run readings.csv --clusters 8 --half-life 5 | jq .surrogate_error
     """
-    from kmeander.runner import run as run_stream
+    from kmeander.runs.api import run as run_stream
 
     if rho is not None and half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")

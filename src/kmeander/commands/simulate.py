@@ -62,7 +62,7 @@ def simulate(
 
     Example: kmeander simulate readings.csv --out simulated --clusters 8 --epsilon 0.5
     """
-    from kmeander.simulation import Simulation
+    from kmeander.runs.simulate import Simulation
 
     simulation = Simulation(
         data,

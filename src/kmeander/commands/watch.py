@@ -6,17 +6,14 @@ import signal
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kmeander.commands.words import need_bokeh, say
-
-if TYPE_CHECKING:
-    from bokeh.server.server import Server
 
 PORT = 5006
 
@@ -38,11 +35,9 @@ def watch(
     need_bokeh()
     from kmeander.page.live import serve
 
-    def ready(address: str, server: Server) -> None:
+    def ready(address: str, end: Callable[[], None]) -> None:
         say(f"{steps} at {address} (Ctrl-C ends).")
-        signal.signal(
-            signal.SIGTERM, lambda *_: server.io_loop.add_callback_from_signal(server.io_loop.stop)
-        )
+        signal.signal(signal.SIGTERM, lambda *_: end())
         if browser:
             webbrowser.open(address)
 

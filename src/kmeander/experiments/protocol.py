@@ -15,14 +15,14 @@ import numpy as np
 
 from kmeander.arguments import generator_for, positive_number, whole_number
 from kmeander.arrays import Points
-from kmeander.drift import DriftStream, drifting_concepts
+from kmeander.drifts.concepts import DriftStream, drifting_concepts
 from kmeander.exceptions import InputError
 from kmeander.experiments.theorem2 import hungarian_bound
-from kmeander.lloyd import Limits, LloydResult, mean_error
+from kmeander.kmeans.forgetting import max_batches_for, rho_for_drift
+from kmeander.kmeans.lloyd import Limits, LloydResult, mean_error
+from kmeander.kmeans.seeding import kmeans
 from kmeander.models import FSKM, PSKM
 from kmeander.records import Batch, Step
-from kmeander.seeding import kmeans
-from kmeander.window import max_batches_for, rho_for_drift
 
 # The paper's names of the initialisations, in the order of its figures.
 INITS = {"PC": "previous", "CC": "current", "WI": "weighted", "HI": "hungarian"}

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from kmeander.arguments import generator_for
 from kmeander.arrays import Points
-from kmeander.drift import drifting_concepts
-from kmeander.lloyd import nearest
-from kmeander.objective import theorem1_bound, theorem1_gap
+from kmeander.drifts.concepts import drifting_concepts
+from kmeander.kmeans.forgetting import max_batches_for, rho_for_drift
+from kmeander.kmeans.lloyd import nearest
+from kmeander.kmeans.objective import theorem1_bound, theorem1_gap
 from kmeander.scores import Box
-from kmeander.window import max_batches_for, rho_for_drift
 
 EPSILON = 0.5
 N_BEFORE, N_AFTER = 40, 20

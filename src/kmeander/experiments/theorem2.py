@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kmeander.arrays import Centroids
-from kmeander.initialise import hungarian
-from kmeander.lloyd import LloydResult, nearest
-from kmeander.window import Window
+from kmeander.kmeans.lloyd import LloydResult, nearest
+from kmeander.kmeans.starts import hungarian
+from kmeander.kmeans.window import Window
 
 
 def hungarian_bound(previous: Centroids, aged: Window, current: LloydResult) -> float:

@@ -46,7 +46,9 @@ setTimeout(look, 500);
 """
 
 
-def serve(path: str | os.PathLike[str], port: int, ready: Callable[[str, Server], Any]) -> None:
+def serve(
+    path: str | os.PathLike[str], port: int, ready: Callable[[str, Callable[[], None]], Any]
+) -> None:
     """Show the run whose steps are written to `path` until the server is stopped.
 
     Parameters
@@ -54,7 +56,8 @@ def serve(path: str | os.PathLike[str], port: int, ready: Callable[[str, Server]
     path : path-like
     port : int
     ready : callable
-        Given the address of the page and the server, once it listens.
+        Once the server listens, given the address of the page and a function that ends it, which
+        a signal handler may call.
     """
     with Follower(path, KEEP) as follower:
         hosts = [f"{host}:{port}" for host in (ADDRESS, "localhost")]
@@ -74,9 +77,10 @@ def serve(path: str | os.PathLike[str], port: int, ready: Callable[[str, Server]
                 f"port {port} is in use. Name another with --port, or close what uses it."
             ) from error
         server.start()
-        ready(f"http://{ADDRESS}:{port}/", server)
+        loop = server.io_loop
+        ready(f"http://{ADDRESS}:{port}/", lambda: loop.add_callback_from_signal(loop.stop))
         try:
-            server.io_loop.start()
+            loop.start()
         finally:
             server.stop()
 

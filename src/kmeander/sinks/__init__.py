@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kmeander.exceptions import InputError
-from kmeander.kafka_client import SCHEME
 from kmeander.sinks.assignments import LINES, AssignmentLines, AssignmentParquet
 from kmeander.sinks.contract import Learnt, Letter, Sink
 from kmeander.sinks.kafka import AssignmentTopic
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
+from kmeander.wire.kafka import SCHEME
 
 __all__ = ["Learnt", "Letter", "Sink", "StepLines", "assignment_sink", "read_facts", "read_steps"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.arrow_arrays import to_arrow, to_numpy
 from kmeander.exceptions import InputError, StreamError
 from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
 from kmeander.sinks.line_sink import LineSink
+from kmeander.wire.arrow import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kmeander.arrays import Centroids
-from kmeander.arrow_arrays import to_batch
 from kmeander.exceptions import InputError, StreamError
 from kmeander.records import Step
 from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
+from kmeander.wire.arrow import to_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kmeander.exceptions import StreamError
-from kmeander.kafka_client import SECONDS, Address, client, explain, partitions_of
 from kmeander.sinks.assignments import lines_of
 from kmeander.sinks.contract import Learnt, Position, Sink
+from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
 
 if TYPE_CHECKING:
     import confluent_kafka

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kmeander.exceptions import InputError
-from kmeander.lineage import endings
 from kmeander.records import Step
 from kmeander.sinks.contract import Learnt
 from kmeander.sinks.line_sink import LineSink
+from kmeander.tracking.lineage import endings
 
 
 class StepLines(LineSink):

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kmeander.drift import DriftStream
+from kmeander.drifts.concepts import DriftStream
 from kmeander.exceptions import InputError
-from kmeander.kafka_client import SCHEME
 from kmeander.sources.block import Source
 from kmeander.sources.files import FORMATS, ORDERS, FileSource, Reading
 from kmeander.sources.iterables import IterableSource
 from kmeander.sources.kafka import KafkaSource
 from kmeander.sources.selection import Wanted
 from kmeander.sources.simulated import PREFIX, SimulatedSource, open_drift
+from kmeander.wire.kafka import SCHEME
 
 __all__ = ["FileSource", "Reading", "Source", "Wanted", "open_source"]
 

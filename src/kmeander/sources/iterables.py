@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.arrow_arrays import to_batch
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.columnar_files import table_piece
 from kmeander.sources.numbers import to_block
 from kmeander.sources.selection import Selection, Wanted
+from kmeander.wire.arrow import to_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

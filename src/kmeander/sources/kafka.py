@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from kmeander.exceptions import InputError, StreamError
-from kmeander.kafka_client import SECONDS, Address, client, explain, partitions_of
 from kmeander.sources.block import BadRow, Block, Place, Position, Source, nothing
 from kmeander.sources.numbers import Piece, to_block
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_formats import FIRST_OBJECTS, CsvFormat, JsonFormat
+from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

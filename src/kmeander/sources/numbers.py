@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points
-from kmeander.arrow_arrays import to_arrow, to_batch, to_numpy
 from kmeander.sources.block import BadRow, Block, Place, Position
 from kmeander.sources.selection import Selection
+from kmeander.wire.arrow import to_arrow, to_batch, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,14 +8,14 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from kmeander.arrays import Points
-from kmeander.arrow_arrays import to_batch
-from kmeander.drift import DriftStream, simulate_drifts
+from kmeander.drifts.concepts import DriftStream, simulate_drifts
 from kmeander.exceptions import InputError
 from kmeander.sources.block import Block, Position, Source
 from kmeander.sources.columnar_files import table_piece
 from kmeander.sources.files import FileSource, Reading
 from kmeander.sources.numbers import to_block
 from kmeander.sources.selection import Selection, Wanted
+from kmeander.wire.arrow import to_batch
 
 PREFIX = "drift:"
 # What may follow the file, and what it is otherwise.

@@ -14,8 +14,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame
 
 from kmeander.arrays import Points
-from kmeander.coresets import Compressor, Coreset, lexicographic, merged
 from kmeander.exceptions import InputError, StreamError
+from kmeander.kmeans.coreset import Compressor, Coreset, lexicographic, merged
 from kmeander.records import Batch
 from kmeander.spark.columns import Features
 

@@ -13,8 +13,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points
-from kmeander.arrow_arrays import to_numpy
 from kmeander.exceptions import InputError, InputTypeError
+from kmeander.wire.arrow import to_numpy
 
 _NUMBERS = (T.NumericType, T.BooleanType)
 _SHOWN = 8  # values of a bad row that a message shows

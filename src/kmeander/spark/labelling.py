@@ -15,12 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kmeander.arrays import LARGEST_VALUE, Centroids, Points
-from kmeander.arrow_arrays import to_arrow, to_numpy
 from kmeander.exceptions import InputError
-from kmeander.lloyd import nearest
+from kmeander.kmeans.lloyd import nearest
+from kmeander.models.base import StreamModel
 from kmeander.spark.columns import rows_of
 from kmeander.spark.storage import read_from_executor
-from kmeander.stream_model import StreamModel
+from kmeander.wire.arrow import to_arrow, to_numpy
 
 RESULT = "cluster int, id bigint, distance double"
 NAMES = ("cluster", "id", "distance")

@@ -7,12 +7,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kmeander import saved_model
-from kmeander.estimators import ForgetfulKMeans, from_saved
+from kmeander.estimators.forgetful import ForgetfulKMeans, from_saved
 from kmeander.exceptions import CheckpointError, InputError, InputTypeError
 from kmeander.models import FSKM
 from kmeander.spark.columns import Features
 from kmeander.spark.storage import Checkpoints, place_at
+from kmeander.storage import model_file as saved_model
 
 # Names below a checkpoint's folder: Spark's own notes, the model, and what `assign` needs of it.
 SPARK, MODEL, CENTROIDS = "spark", "model", "centroids"

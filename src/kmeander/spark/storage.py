@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from kmeander import checkpoint
 from kmeander.exceptions import CheckpointError
+from kmeander.storage import checkpoint
 
 _NAME = re.compile(r"batch-(-1|\d{8,})\.ckpt")
 

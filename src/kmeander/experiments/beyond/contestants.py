@@ -18,10 +18,10 @@ from sklearn.cluster import MiniBatchKMeans
 
 from kmeander.arrays import Centroids
 from kmeander.experiments.protocol import INITS
-from kmeander.lloyd import mean_error
-from kmeander.models import DEFAULTS, FSKM, PSKM
+from kmeander.kmeans.lloyd import mean_error
+from kmeander.models.base import StreamModel
+from kmeander.models.fskm import DEFAULTS, FSKM, PSKM
 from kmeander.records import Batch
-from kmeander.stream_model import StreamModel
 
 # The defaults with one part taken out or exchanged, by the name that tables and figures give.
 ABLATIONS: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kmeander.arrays import Points
-from kmeander.drift import DriftStream
+from kmeander.drifts.concepts import DriftStream
 from kmeander.experiments.beyond.contestants import (
     IN_ORDER,
     ON_DRIFT,
@@ -26,8 +26,8 @@ from kmeander.experiments.beyond.contestants import (
 from kmeander.experiments.grid import Grid
 from kmeander.experiments.protocol import Cell, Setting, check_enough, seed_of, streams_of
 from kmeander.experiments.storage import AnyCell
-from kmeander.lloyd import mean_error
-from kmeander.models import DEFAULTS
+from kmeander.kmeans.lloyd import mean_error
+from kmeander.models.fskm import DEFAULTS
 from kmeander.records import Batch
 
 # rho of the paper's methods where nobody knows epsilon: the paper's for drifts of 0.5.

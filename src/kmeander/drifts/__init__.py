@@ -1,0 +1,1 @@
+"""Streams that are made to change, for experiments and tests."""

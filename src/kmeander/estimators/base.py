@@ -1,0 +1,286 @@
+"""What the two estimators share: scikit-learn's API over a model. No algorithm lives here."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from numbers import Integral
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from kmeander.arrays import (
+    Centroids,
+    Labels,
+    Points,
+    checked_points,
+    checked_weights,
+)
+from kmeander.exceptions import CheckpointError, InputError
+from kmeander.kmeans.lloyd import nearest
+from kmeander.models.base import StreamModel
+from kmeander.records import Batch, Ids, Step
+from kmeander.storage import checkpoint
+from kmeander.storage import model_file as saved_model
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+
+# The room of the classes that kmeander.load makes again.
+SAVED_IN = __name__.rpartition(".")[0]
+
+
+class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """What both estimators share. `_new_model` says which model is behind them."""
+
+    n_clusters: int
+    n_threads: int | None
+    random_state: RandomState
+    cluster_centers_: Centroids
+    cluster_ids_: Ids
+    cluster_weights_: NDArray[np.float64]
+    labels_: Labels
+    inertia_: float
+    surrogate_error_: float
+    n_iter_: int
+    n_steps_: int
+    n_features_in_: int
+    step_: Step
+    _model: StreamModel
+
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget everything and learn `X` as one batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Each row counts as that many.
+        """
+        return self._fit(X, sample_weight)
+
+    def fit_predict(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Labels:
+        """Forget everything, learn `X` and return the cluster of each row."""
+        return self._fit(X, sample_weight).labels_
+
+    def fit_transform(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Points:
+        """Forget everything, learn `X` and return the distance of each row to each centroid."""
+        return self._fit(X, sample_weight).transform(X)
+
+    def predict(self, X: ArrayLike) -> Labels:
+        """Return the cluster of each row: the index of the nearest centroid.
+
+        Safe while another thread runs `partial_fit`: it sees the centroids before the batch or
+        those after it.
+        """
+        return nearest(*self._points_and_centroids(X), self.n_threads)[0]
+
+    def transform(self, X: ArrayLike) -> Points:
+        """Return the distance of each row to each centroid."""
+        points, centroids = self._points_and_centroids(X)
+        distances = np.empty((len(points), len(centroids)))
+        for k in range(len(centroids)):
+            distances[:, k] = np.sqrt(nearest(points, centroids[k : k + 1], self.n_threads)[1])
+        # float32 for float32, unless a distance is too large for it.
+        if points.dtype == np.float32 and distances.max() <= np.finfo(np.float32).max:
+            return distances.astype(np.float32)
+        return distances
+
+    def score(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return minus the weighted sum of squared distances to the nearest centroid."""
+        points, centroids = self._points_and_centroids(X)
+        weights = checked_weights(sample_weight, len(points))
+        squared = nearest(points, centroids, self.n_threads)[1]
+        return -float((squared if weights is None else weights * squared).sum())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to one file, from which `kmeander.load` makes it again.
+
+        Not a pickle: nothing is executed when it is read. A `random_state` that is a generator is
+        stored as the seed that was drawn from it.
+        """
+        known = saved_model.ESTIMATORS.values()
+        room = type(self).__module__.rpartition(".")[0]
+        if type(self).__name__ not in known or room != SAVED_IN:
+            raise CheckpointError(
+                f"a {type(self).__name__} cannot be saved: kmeander.load would not know the class. "
+                "Pickle it, or save the model that it holds."
+            )
+        params = self.get_params()
+        if not isinstance(params["random_state"], Integral | NoneType):
+            if not hasattr(self, "_model"):
+                raise CheckpointError(
+                    "random_state is a generator from which nothing has been drawn yet, and cannot "
+                    "be saved. Pass a seed, or learn a batch first."
+                )
+            params["random_state"] = self._model.seed
+        names = getattr(self, "feature_names_in_", None)
+        state = saved_model.to_state(
+            type(self).__name__,
+            params,
+            getattr(self, "_model", None),
+            None if names is None else names.tolist(),
+        )
+        checkpoint.write(path, state)
+
+    def _new_model(self, random_state: RandomState) -> StreamModel:
+        """Make a model with the present parameters, which checks them."""
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
+    def _fit(self, X: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        points, features = self._read(X, reset=True)
+        batch = Batch(0, points, sample_weight, concept=0)
+        self._new_model(0).check_fit(batch)  # before a generator is drawn from
+        model = self._new_model(self.random_state)
+        step = model.fit(batch)
+        self._warn_unless_converged(model, step)
+        assert step.masses is not None
+        n_distinct = int(np.count_nonzero(step.masses))
+        if n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._publish(model, features)
+        return self
+
+    def _learn(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, elapsed: float, concept: int | None
+    ) -> Self:
+        """Learn one batch with the model as it is, under the present parameters."""
+        known = getattr(self, "_model", None)
+        points, features = self._read(X, reset=known is None)
+        n_steps = 0 if known is None else known.n_steps
+        batch = Batch(n_steps, points, sample_weight, elapsed, concept)
+        model = self._new_model(self.random_state if known is None else known.seed)
+        if known is not None:
+            model.take_over(known)
+        step = model.step(batch)
+        self._warn_unless_converged(model, step)
+        self._publish(model, features)
+        return self
+
+    def _read(self, X: ArrayLike, *, reset: bool) -> tuple[Points, dict[str, Any]]:
+        """Return the points of `X`, and what is then known of the features."""
+        # scikit-learn knows data frames, feature names and what its own checks expect, and notes
+        # features before it has seen all values: on a stand-in, since a bad batch must not show.
+        # Values are looked at by checked_points, which says where a bad one is.
+        stand_in = type(self).__new__(type(self))
+        stand_in.__dict__.update(self.__dict__)
+        try:
+            array = validate_data(stand_in, X, reset=reset, dtype=None, ensure_all_finite=False)
+        except np.exceptions.DTypePromotionError as error:
+            raise InputError(
+                f"X has columns whose types do not go together ({error}). Convert dates and "
+                "durations to numbers first, or leave them out."
+            ) from error
+        features: dict[str, Any] = {
+            name: stand_in.__dict__[name]
+            for name in ("n_features_in_", "feature_names_in_")
+            if name in stand_in.__dict__
+        }
+        names = features.get("feature_names_in_") if hasattr(X, "columns") else None
+        return checked_points(array, columns=names), features
+
+    def _points_and_centroids(self, X: ArrayLike) -> tuple[Points, Centroids]:
+        if not hasattr(self, "cluster_centers_"):
+            raise NotFittedError(self._why_not_fitted())
+        centroids = self.cluster_centers_  # read once: another thread may replace it
+        return self._read(X, reset=False)[0], centroids
+
+    def _why_not_fitted(self) -> str:
+        name = type(self).__name__
+        if not hasattr(self, "_model"):
+            return (
+                f"This {name} instance is not fitted yet. Call 'fit' or 'partial_fit' with "
+                "appropriate arguments before using this estimator."
+            )
+        return (
+            f"This {name} instance is not fitted yet: the stream has shown "
+            f"{self._model.n_distinct} distinct points so far, n_clusters={self.n_clusters} needs "
+            f"{self.n_clusters}. Call 'partial_fit' with more."
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "cluster_centers_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        assert tags.transformer_tags is not None
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def _resume(self, model: StreamModel, feature_names: list[str] | None) -> None:
+        """Become what `save` wrote."""
+        features: dict[str, Any] = {"n_features_in_": model.n_features}
+        if feature_names is not None:
+            features["feature_names_in_"] = np.array(feature_names, dtype=object)
+        self._publish(model, features)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_model"):
+            # Arrays come out of a pickle writeable; what is shown must not damage the model.
+            model = type(self._model).from_state(self._model.state())
+            names = getattr(self, "feature_names_in_", None)
+            self._resume(model, None if names is None else names.tolist())
+
+    def _publish(self, model: StreamModel, features: dict[str, Any]) -> None:
+        """Show what `model` has learnt, all at once."""
+        step = model.last_step
+        assert step is not None
+        shown: dict[str, Any] = {
+            **features,
+            "_model": model,
+            "n_steps_": model.n_steps,
+            "step_": step,
+        }
+        if model.centroids is not None:
+            assert step.surrogate_error is not None
+            shown |= {
+                "cluster_centers_": model.centroids,
+                "cluster_ids_": model.cluster_ids,
+                "cluster_weights_": step.masses,
+                "labels_": model.labels,
+                "inertia_": step.surrogate_error * step.mass,
+                "surrogate_error_": step.surrogate_error,
+                "n_iter_": step.n_iter,
+            }
+        if "feature_names_in_" not in features:
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(shown)
+
+    def _warn_unless_converged(self, model: StreamModel, step: Step) -> None:
+        if step.waiting or step.converged:
+            return
+        warnings.warn(
+            f"Lloyd stopped at max_iter={model.limits.max_iter} before the labels settled at "
+            f"batch {step.index}. Raise max_iter, or tol to accept less.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

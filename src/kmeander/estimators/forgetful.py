@@ -1,0 +1,331 @@
+"""ForgetfulKMeans and PrivilegedKMeans: FSKM and PSKM behind scikit-learn's API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import ArrayLike
+
+from kmeander.arguments import truth
+from kmeander.estimators.base import StreamKMeans
+from kmeander.models.base import StreamModel
+from kmeander.models.fskm import FSKM, PSKM
+from kmeander.storage import model_file as saved_model
+from kmeander.storage.standardizer import Standardizer
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from kmeander.arguments import RandomState
+
+
+# The paper's algorithm, where the defaults go beyond it.
+PLAIN: dict[str, Any] = {"refine": None, "forgetting": "fixed"}
+
+
+class ForgetfulKMeans(StreamKMeans):
+    """K-means that follows a stream and forgets its past (FSKM, and better).
+
+    Each batch updates the centroids by weighted Lloyd over the batches remembered, a batch aged t
+    weighing ``rho**t``. Cluster k stays cluster k from batch to batch. By default local search
+    keeps Lloyd from bad local minima, and a batch that contradicts the past makes the model forget
+    it at once; `as_in_paper` gives plain FSKM [1]_.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters, K; see `suggest_clusters`.
+    init : {"previous", "hungarian", "weighted", "current"}, default="previous"
+        Where Lloyd starts at each batch: the previous centroids (PC), the cheapest; the matched
+        means of those and the new batch's (HI), a weighted K-means on both (WI), or the new batch's
+        alone (CC).
+    rho : float or "auto", default=0.6
+        Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
+        `rho_for_drift`. ``"auto"`` chooses among half-lives of half a batch to four, by how well
+        each would have forecast the batches so far; ``step_.rho`` says which.
+    refine : {"swaps", None} or int, default="swaps"
+        Local search before Lloyd: so many points (20 with ``"swaps"``) are tried as centroids, each
+        in the place of the one whose removal costs least, and kept where the error falls.
+    forgetting : {"adaptive", "fixed"}, default="adaptive"
+        With ``"adaptive"`` a batch that contradicts the ones before it, beyond chance and beyond
+        what is usual in the stream, takes all weight from them but ``0.01 / epsilon``. Epsilon is
+        the relative growth of the error (``step_.drift_epsilon``, ``step_.drift_z``).
+    max_batches : int, optional
+        Cap on the batches remembered. In any case a batch leaves once its age reaches
+        ``max_batches_for(rho)``: as many batches where each makes the others older by 1, more where
+        `elapsed` is smaller. Needed with ``rho=1``.
+    max_points : int, optional
+        Cap on the points remembered, at least ``2 * n_clusters``; for `rho` near 1. Beyond it old
+        batches become fewer weighted means of nearby points, which keep the weight, the mean and
+        the error of the points that they stand for. The newest batch is always whole,
+        and at least half of `max_points` is left to the others.
+    max_iter : int, default=300
+        The most updates of the centroids, in the K-means on the batch and on the window, each.
+    tol : float, default=0.0
+        Stop once the squared moves of the centroids sum to at most `tol` times the mean variance
+        of the columns; 0 goes on until no label changes.
+    n_threads : int, optional
+        By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
+    random_state : int, RandomState, Generator or None, default=None
+        Decides the k-means++ seedings. Read at the first batch, when one seed is drawn and kept;
+        None takes it from the system, not from NumPy's global generator.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    cluster_ids_ : ndarray of shape (n_clusters,)
+        Id of the cluster in each row of `cluster_centers_`: it lasts as long as the cluster does,
+        and is never given to another. ``cluster_ids_[labels]`` are the ids of points.
+    cluster_weights_ : ndarray of shape (n_clusters,)
+        Decayed weight of each cluster.
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of the newest batch.
+    inertia_ : float
+        Decayed sum of squared distances over the window.
+    surrogate_error_ : float
+        The same as a mean.
+    n_iter_ : int
+        Assignment passes at the newest batch.
+    n_steps_ : int
+        Batches taken so far.
+    step_ : Step
+        What the newest batch did.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `X` has names.
+
+    References
+    ----------
+    .. [1] Bidaurrazaga, Pérez, Capó, "K-means for Evolving Data Streams", ICDM 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> model = ForgetfulKMeans(n_clusters=2, random_state=0)
+    >>> for hour in range(10):
+    ...     low, high = rng.normal(0 + hour, 1, (50, 1)), rng.normal(100 - hour, 1, (50, 1))
+    ...     _ = model.partial_fit(np.concatenate([low, high]))
+    >>> np.sort(model.cluster_centers_.ravel()).round().tolist()
+    [7.0, 92.0]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: str = "previous",
+        rho: float | str = 0.6,
+        refine: str | int | None = "swaps",
+        forgetting: str = "adaptive",
+        max_batches: int | None = None,
+        max_points: int | None = None,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.rho = rho
+        self.refine = refine
+        self.forgetting = forgetting
+        self.max_batches = max_batches
+        self.max_points = max_points
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    @classmethod
+    def as_in_paper(cls, n_clusters: int = 8, **params: Any) -> Self:
+        """Return plain FSKM of the paper, whatever the defaults of this class are.
+
+        That is ``init="hungarian"``, ``rho=0.5``, ``refine=None`` and ``forgetting="fixed"``.
+
+        Parameters
+        ----------
+        n_clusters : int, default=8
+        **params
+            As for the class, in place of those.
+        """
+        plain = {
+            "init": "hungarian",
+            "rho": 0.5,
+            **PLAIN,
+            "max_batches": None,
+            "max_points": None,
+            "max_iter": 300,
+            "tol": 0.0,
+            "n_threads": None,
+            "random_state": None,
+        }
+        return cls(n_clusters, **{**plain, **params})
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        elapsed: float = 1.0,
+    ) -> Self:
+        """Learn one batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        elapsed : float, default=1.0
+            Ages since the previous batch: 2.5 forgets as much as two and a half ordinary batches.
+        """
+        return self._learn(X, sample_weight, elapsed, concept=None)
+
+    def _new_model(self, random_state: RandomState) -> FSKM:
+        return FSKM(
+            self.n_clusters,
+            init=self.init,
+            rho=self.rho,
+            refine=self.refine,
+            forgetting=self.forgetting,
+            max_batches=self.max_batches,
+            max_points=self.max_points,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_threads=self.n_threads,
+            random_state=random_state,
+        )
+
+
+class PrivilegedKMeans(StreamKMeans):
+    """K-means over the batches since the last drift, which it must be told of (PSKM).
+
+    The paper's baseline [1]_. It forgets everything at a drift and nothing between two, so its
+    memory grows until the next.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    max_iter, tol, n_threads, random_state
+        As for `ForgetfulKMeans`.
+
+    Attributes
+    ----------
+    cluster_centers_, cluster_ids_, cluster_weights_, labels_, inertia_, surrogate_error_, \
+n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
+        As for `ForgetfulKMeans`, without decay: `surrogate_error_` is the SKM error.
+
+    References
+    ----------
+    .. [1] Bidaurrazaga, Pérez, Capó, "K-means for Evolving Data Streams", ICDM 2021.
+
+    Examples
+    --------
+    >>> model = PrivilegedKMeans(n_clusters=1, random_state=0)
+    >>> model.partial_fit([[1.0]]).partial_fit([[3.0]]).cluster_centers_.tolist()
+    [[2.0]]
+    >>> model.partial_fit([[9.0]], drift=True).cluster_centers_.tolist()
+    [[9.0]]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        n_threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        drift: bool = False,
+    ) -> Self:
+        """Learn one batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        drift : bool, default=False
+            Whether a new concept begins with `X`.
+        """
+        known = getattr(self, "_model", None)
+        concept = (0 if known is None else known.concept) + truth("drift", drift)
+        return self._learn(X, sample_weight, 1.0, concept)
+
+    def _new_model(self, random_state: RandomState) -> PSKM:
+        return PSKM(
+            self.n_clusters,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_threads=self.n_threads,
+            random_state=random_state,
+        )
+
+
+_ESTIMATORS: dict[str, tuple[type[ForgetfulKMeans] | type[PrivilegedKMeans], type[StreamModel]]] = {
+    "ForgetfulKMeans": (ForgetfulKMeans, FSKM),
+    "PrivilegedKMeans": (PrivilegedKMeans, PSKM),
+}
+
+
+def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
+    """Return the estimator that `save` wrote to `path`; it goes on where it was.
+
+    A model of a run that standardised its columns comes with the scaler before it, as a
+    scikit-learn ``Pipeline`` that predicts rows as the stream has them; its last step is the
+    estimator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ForgetfulKMeans(2, random_state=0).fit([[0.0], [1.0]]).save(f"{folder}/model")
+    ...     load(f"{folder}/model").n_steps_
+    1
+    """
+    return from_saved(saved_model.read(path))
+
+
+def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
+    """Return the estimator of a saved state, with the scaler before it if it has one."""
+    estimator_class, model_class = _ESTIMATORS[state["estimator"]]
+    params = state["params"]
+    if estimator_class is ForgetfulKMeans:
+        params = {**PLAIN, **params}  # a file from before these were parameters
+    estimator = estimator_class(**params)
+    standardizer, names = saved_model.standardizer_of(state), state["feature_names_in"]
+    if state["model"] is not None:
+        known = names if standardizer is None else None  # the first of a pipeline knows the names
+        estimator._resume(model_class.from_state(state["model"]), known)
+    return estimator if standardizer is None else _with_scaler(standardizer, names, estimator)
+
+
+def _with_scaler(standardizer: Standardizer, names: list[str], estimator: StreamKMeans) -> Pipeline:
+    """Return a pipeline of scikit-learn's scaler, as if it had been fitted, and the estimator."""
+    import numpy as np
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_ = standardizer.mean.copy(), standardizer.scale.copy()
+    scaler.var_ = scaler.scale_**2
+    scaler.n_features_in_ = len(scaler.mean_)
+    scaler.n_samples_seen_ = 0
+    scaler.feature_names_in_ = np.array(names, dtype=object)
+    return Pipeline([("scale", scaler), ("cluster", estimator)])

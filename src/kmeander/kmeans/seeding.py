@@ -1,0 +1,117 @@
+"""k-means++, and the whole K-means algorithm that begins with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kmeander import _kernel
+from kmeander.arguments import generator_for, seed_from, thread_count, whole_number
+from kmeander.arrays import Centroids, Points, Weights, checked_points, checked_weights
+from kmeander.exceptions import InputError
+from kmeander.kmeans.lloyd import Limits, LloydResult, fit_batch
+from kmeander.kmeans.partition import Partition
+from kmeander.kmeans.window import Remembered
+
+if TYPE_CHECKING:
+    from kmeander.arguments import RandomState
+
+
+def kmeans(
+    points: Points,
+    weights: Weights | None,
+    n_clusters: int,
+    rng: np.random.Generator,
+    limits: Limits,
+) -> LloydResult:
+    """The whole K-means algorithm, KM++ in the paper: k-means++ seeding, then Lloyd.
+
+    The result has as many clusters as there are distinct points where those are fewer.
+    """
+    batch = Remembered(points, weights)
+    seeds = _drawn(batch, n_clusters, rng, limits.n_threads)
+    found = fit_batch(batch, seeds.centroids, limits, seeds.partition)
+    return LloydResult(
+        **{
+            **vars(found),
+            "n_distances": found.n_distances + seeds.n_distances,
+            "n_distances_plain": found.n_distances_plain + seeds.n_distances_plain,
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """Rows that k-means++ has drawn."""
+
+    rows: NDArray[np.int64]
+    centroids: Centroids
+    # Each point's nearest seed: seeding has measured them all. Labels are final only where bounds
+    # are apart; Lloyd sees to the rest.
+    partition: Partition
+    n_distances: int
+    n_distances_plain: int  # without the last seed's, which only the partition needs
+
+
+def draw_seeds(
+    points: Points,
+    weights: Weights | None,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_threads: int | None,
+) -> Seeds:
+    """Draw rows by k-means++.
+
+    They are fewer than asked for where there are fewer distinct points of positive weight.
+    """
+    return _drawn(Remembered(points, weights), n_clusters, rng, n_threads)
+
+
+def _drawn(
+    batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int | None
+) -> Seeds:
+    chosen = np.empty(n_clusters, dtype=np.int64)
+    n_seeds, n_distances, division = _kernel.seed(
+        batch.rows, rng.random(n_clusters), chosen, thread_count(n_threads)
+    )
+    n_features = batch.points.shape[1]
+    return Seeds(
+        rows=chosen[:n_seeds],
+        centroids=division.snapshot.reshape(-1, n_features),
+        partition=Partition.of(division, n_features),
+        n_distances=n_distances,
+        n_distances_plain=min(n_seeds, n_clusters - 1) * batch.n_points,
+    )
+
+
+def kmeans_plusplus(
+    X: ArrayLike,
+    n_clusters: int,
+    sample_weight: ArrayLike | None = None,
+    *,
+    random_state: RandomState = None,
+) -> Centroids:
+    """Draw `n_clusters` rows of `X` by k-means++.
+
+    The first is drawn by weight, each next one by weight times squared distance to the nearest
+    row drawn so far.
+
+    Examples
+    --------
+    >>> sorted(kmeans_plusplus([[0.0], [0.0], [5.0]], 2, random_state=0).ravel().tolist())
+    [0.0, 5.0]
+    """
+    points = checked_points(X)
+    weights = checked_weights(sample_weight, len(points))
+    whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
+    rng = generator_for(seed_from(random_state), 0)
+    seeds = draw_seeds(points, weights, n_clusters, rng, None)
+    if len(seeds.rows) < n_clusters:
+        raise InputError(
+            f"X has {len(seeds.rows)} distinct points of weight above 0, n_clusters={n_clusters} "
+            "needs at least as many."
+        )
+    return seeds.centroids.copy()

@@ -1,0 +1,346 @@
+"""The window: the batches that are remembered, and what they weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kmeander import _kernel
+from kmeander.arrays import Labels, Masses, Points, Weights
+from kmeander.kmeans.forgetting import AGE_ROUNDING
+from kmeander.kmeans.partition import Bounds, Partition, Totals
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is known of the batches that one batch of weighted means stands for."""
+
+    # Weighted squared distances of the points to their means, without the decay of the age: what
+    # the means hide of any error, wherever the centroids are.
+    within: float
+    n_batches: int
+    span: float  # age of the oldest batch less that of the youngest, which is the age of all
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """One batch in the window, or several that have become one of weighted means.
+
+    `rows` are points and weights once more, where the kernel holds them already.
+    """
+
+    points: Points
+    weights: Weights | None
+    summary: Summary | None = None
+
+    def __init__(
+        self,
+        points: Points,
+        weights: Weights | None,
+        summary: Summary | None = None,
+        rows: _kernel.Rows | None = None,
+    ) -> None:
+        own = vars(self)
+        own["points"], own["weights"], own["summary"] = points, weights, summary
+        if rows is not None:
+            own["rows"] = rows
+
+    @cached_property
+    def rows(self) -> _kernel.Rows:
+        """Points and weights as the kernel holds them."""
+        return _kernel.Rows(self.points, self.weights, self.mass)
+
+    def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
+        return Remembered, (self.points, self.weights, self.summary)
+
+    @property
+    def within(self) -> float:
+        """What its points hide of any error, without decay."""
+        return 0.0 if self.summary is None else self.summary.within
+
+    @property
+    def n_batches(self) -> int:
+        """Batches that it stands for."""
+        return 1 if self.summary is None else self.summary.n_batches
+
+    @property
+    def span(self) -> float:
+        """Age of the oldest of those less that of the youngest."""
+        return 0.0 if self.summary is None else self.summary.span
+
+    @cached_property
+    def mass(self) -> float:
+        """Weight of all its points, without decay."""
+        return float(self.n_points if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def n_points(self) -> int:
+        """Points, or means."""
+        return len(self.points)
+
+    @property
+    def weights_or_ones(self) -> Weights:
+        """Weight of each point."""
+        return np.ones(self.n_points) if self.weights is None else self.weights
+
+    @cached_property
+    def size(self) -> float:
+        """How many points of equal weight tell as much (Kish's effective sample size)."""
+        if self.weights is None:
+            return float(len(self.points))
+        relative = self.weights / self.weights.max()
+        return float(relative.sum() ** 2 / (relative * relative).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Batches in order of arrival, a batch aged t weighing ``rho**t``.
+
+    `partition` is that of the first batches: of all, once Lloyd has run, of none in a new window.
+    `newest` is that of the newest batch, where one was found for it alone.
+
+    Windows are never changed: each method returns a new one that shares the points.
+    """
+
+    rho: float
+    batches: tuple[Remembered, ...] = ()
+    ages: tuple[float, ...] = ()
+    partition: Partition | None = None
+    newest: Partition | None = None
+
+    def __init__(
+        self,
+        rho: float,
+        batches: tuple[Remembered, ...] = (),
+        ages: tuple[float, ...] = (),
+        partition: Partition | None = None,
+        newest: Partition | None = None,
+    ) -> None:
+        # Not one by one through the guard of a frozen class, which would take three times as long.
+        own = vars(self)
+        own["rho"], own["batches"], own["ages"] = rho, batches, ages
+        own["partition"], own["newest"] = partition, newest
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __reduce__(self) -> tuple[type[Window], tuple[Any, ...]]:
+        return Window, (self.rho, self.batches, self.ages, self.partition, self.newest)
+
+    @cached_property
+    def held(self) -> _kernel.Window:
+        """Batches and what they weigh, as the kernel holds them."""
+        return _kernel.Window(tuple([batch.rows for batch in self.batches]), self.ages, self.rho)
+
+    @cached_property
+    def has_summaries(self) -> bool:
+        """Whether any batch is one of weighted means."""
+        return any(batch.summary is not None for batch in self.batches)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether any point has a weight of its own."""
+        return self.held.has_weights
+
+    @property
+    def n_points(self) -> int:
+        """Rows in all batches."""
+        return self.held.n_points
+
+    @property
+    def decay(self) -> Weights:
+        """The weight of each batch."""
+        return self.held.decay
+
+    @property
+    def mass(self) -> float:
+        """Decayed weight of all points."""
+        return self.held.mass
+
+    @property
+    def n_effective(self) -> float:
+        """Points of equal weight whose mean would scatter as the decayed mean of these."""
+        return self.held.n_effective
+
+    @property
+    def within(self) -> float:
+        """What summaries hide of any sum of squared distances, decayed."""
+        if not self.has_summaries:
+            return 0.0
+        pairs = zip(self.batches, self.decay.tolist(), strict=True)
+        return float(sum(decay * batch.within for batch, decay in pairs if batch.summary))
+
+    @property
+    def n_batches(self) -> int:
+        """Batches remembered, each of those in a summary counted."""
+        if not self.has_summaries:
+            return len(self.batches)
+        return sum(batch.n_batches for batch in self.batches)
+
+    @property
+    def n_summarised(self) -> int:
+        """Batches remembered by a summary."""
+        if not self.has_summaries:
+            return 0
+        return sum(batch.n_batches for batch in self.batches if batch.summary)
+
+    @property
+    def n_divided(self) -> int:
+        """Batches that `partition` covers: all, or all but the newest; none where there is none."""
+        if self.partition is None:
+            return 0
+        return len(self.batches) - (len(self.partition.labels) < self.n_points)
+
+    @property
+    def known(self) -> tuple[_kernel.Division | None, int, int, _kernel.Division | None]:
+        """What the kernel holds of both partitions.
+
+        That of the first batches, how many batches and points it begins with that have gone, and
+        that of the newest.
+        """
+        first, newest = self.partition, self.newest
+        of_newest = None if newest is None else newest.division
+        if first is None:
+            return None, 0, 0, of_newest
+        return first.division, first.batches_gone, first.points_gone, of_newest
+
+    @property
+    def labels(self) -> list[Labels]:
+        """Clusters of the points of each batch that `partition` covers."""
+        if self.partition is None:
+            return []
+        labels, found, begin = self.partition.labels, [], 0
+        for batch in self.batches:
+            if begin == len(labels):
+                break
+            found.append(labels[begin : begin + len(batch.points)])
+            begin += len(batch.points)
+        return found
+
+    def cluster_masses(self, n_clusters: int) -> Masses:
+        """Decayed weight of each cluster; with the ages after an arrival this is w*."""
+        if self.partition is None or not self.batches:
+            return np.zeros(n_clusters)
+        masses = np.empty(n_clusters)
+        known = self.partition
+        _kernel.cluster_masses(
+            self.held, known.division, known.batches_gone, known.points_gone, masses
+        )
+        return masses
+
+    def aged(
+        self,
+        elapsed: float,
+        oldest_age: float,
+        max_batches: int | None,
+        rho: float | None = None,
+    ) -> Window:
+        """Let time pass and make room for one more batch.
+
+        Batches leave once their age reaches `oldest_age`; the oldest leave, too, where with the
+        one to come there would be more than `max_batches`. They leave before w* is computed
+        (Algorithm 2). From now on all weigh by `rho`, where it is given. Batches in one summary
+        leave together, when it is the turn of the middle one.
+        """
+        ages = [age + elapsed for age in self.ages]
+        # Seventy times 0.1 add up to a little less than 7.
+        due = oldest_age * (1 - AGE_ROUNDING)
+        n_gone = 0
+        while n_gone < len(ages) and ages[n_gone] + self.batches[n_gone].span / 2 >= due:
+            n_gone += 1
+        if max_batches is not None and not self.has_summaries:
+            n_gone = max(n_gone, len(ages) + 1 - max_batches)
+        elif max_batches is not None:
+            n_before = self.n_batches + 1  # counted from the newest, the one to come included
+            for place, batch in enumerate(self.batches, start=1):
+                if n_before - (batch.n_batches - 1) / 2 > max_batches:
+                    n_gone = max(n_gone, place)
+                n_before -= batch.n_batches
+        batches, partition = self.batches[n_gone:], self.partition
+        if partition is not None and n_gone > 0:
+            n_points = sum([batch.n_points for batch in self.batches[:n_gone]])
+            partition = partition.without(n_gone, n_points)
+        aged = Window(self.rho if rho is None else rho, batches, tuple(ages[n_gone:]), partition)
+        if not self.has_summaries:  # then these have none either
+            vars(aged)["has_summaries"] = False
+        return aged
+
+    def joined_by(
+        self,
+        points: Points,
+        weights: Weights | None,
+        partition: Partition | None = None,
+        within: float | None = None,
+        rows: _kernel.Rows | None = None,
+    ) -> Window:
+        """Append the newest batch, with age 0, and its partition where one is known.
+
+        It is a summary of its rows where `within` says what the points hide. `rows` are points and
+        weights once more, where the kernel holds them already.
+        """
+        summary = None if within is None else Summary(within, n_batches=1, span=0.0)
+        newest = Remembered(points, weights, summary, rows)
+        joined = Window(
+            self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
+        )
+        vars(joined)["has_summaries"] = summary is not None or self.has_summaries
+        return joined
+
+    def divided(self, partition: Partition) -> Window:
+        """Return the window under a new partition of all its points."""
+        divided = object.__new__(Window)
+        # What has been worked out of the weights stays true.
+        vars(divided).update(vars(self), partition=partition, newest=None)
+        return divided
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as arrays and numbers."""
+        partition = self.partition
+        bounds = None if partition is None else partition.bounds
+        totals = None if partition is None else partition.totals
+        return {
+            "rho": self.rho,
+            "ages": list(self.ages),
+            "points": [batch.points for batch in self.batches],
+            "weights": [batch.weights for batch in self.batches],
+            "summaries": [
+                None if batch.summary is None else dict(vars(batch.summary))
+                for batch in self.batches
+            ],
+            "labels": None if partition is None else partition.labels,
+            "bounds": None if bounds is None else dict(vars(bounds)),
+            "totals": None if totals is None else dict(vars(totals)),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Window:
+        """Make a window from what `state` returned."""
+        bounds, totals = state["bounds"], state["totals"]
+        # Arrays from a pickle can be written to; nothing here may.
+        for array in (
+            *state["points"],
+            *state["weights"],
+            state["labels"],
+            *(bounds or {}).values(),
+            *(totals or {}).values(),
+        ):
+            if array is not None:
+                array.flags.writeable = False
+        partition = None
+        if state["labels"] is not None:
+            partition = Partition(
+                state["labels"],
+                None if bounds is None else Bounds(**bounds),
+                None if totals is None else Totals(**totals),
+            )
+        summaries = [None if known is None else Summary(**known) for known in state["summaries"]]
+        return cls(
+            state["rho"],
+            tuple(map(Remembered, state["points"], state["weights"], summaries)),
+            tuple(state["ages"]),
+            partition,
+        )

@@ -1,0 +1,221 @@
+"""Old batches as weighted means, so that a long memory stays small.
+
+Each arrival makes all batches weigh less by the same factor, so points of different ages may share
+a mean for ever. A mean has the weight of its points, and what they add to any error beyond what
+it adds is a constant, kept with the batch; so errors and centroids are exact as long as no
+cluster wants only some of the points behind a mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmeander import _kernel
+from kmeander.arrays import Centroids, Labels, Weights, frozen
+from kmeander.kmeans.lloyd import Limits, fit_window
+from kmeander.kmeans.partition import Bounds, Partition, Totals
+from kmeander.kmeans.window import Remembered, Summary, Window
+
+# Batches are summarised together up to a quarter of all points, and half of those are left ...
+_SHARE_OF_POINTS = 1 / 4
+# ... and up to an eighth of the time that is remembered: they leave together.
+_SHARE_OF_TIME = 1 / 8
+
+
+@dataclass(frozen=True, eq=False)
+class Summarised:
+    """A window that fits, and the distances it took to find the clusters of its new points."""
+
+    window: Window
+    n_distances: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One batch of a window, with its own partition."""
+
+    batch: Remembered
+    age: float
+    decay: float
+    partition: Partition
+
+    @property
+    def n_points(self) -> int:
+        return len(self.batch.points)
+
+    @property
+    def weight_of_a_point(self) -> float:
+        return self.decay * self.batch.mass / self.n_points
+
+
+@dataclass(frozen=True)
+class _Together:
+    """How much is summarised together at most."""
+
+    n_points: float
+    span: float
+    n_batches: float
+
+    def allows(self, parts: Sequence[_Part]) -> bool:
+        return (
+            sum(part.n_points for part in parts) <= self.n_points
+            and sum(part.batch.n_batches for part in parts) <= self.n_batches
+            and _span(parts) <= self.span
+        )
+
+
+def summarise(
+    window: Window,
+    max_points: int,
+    centroids: Centroids,
+    limits: Limits,
+    *,
+    oldest_age: float = math.inf,
+    max_batches: int | None = None,
+) -> Summarised:
+    """Return the window with as many batches summarised as it takes to hold `max_points`.
+
+    Again and again the batch whose points weigh least, and the lightest of those beside it, become
+    one batch of half as many points, but at least one for each cluster. So in the end all points
+    weigh about the same, however old they are.
+
+    Parameters
+    ----------
+    window : Window
+        Partitioned by `centroids`; returned as it is if it holds no more.
+    max_points : int
+    centroids : ndarray of shape (n_clusters, n_features)
+    limits : Limits
+        Only its number of threads matters.
+    oldest_age : float
+        Age at which batches leave.
+    max_batches : int, optional
+        The most batches remembered.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [8.0], [9.0]])
+    >>> window = Window(rho=0.5).joined_by(points, None)
+    >>> window = fit_window(window, np.array([[0.5], [8.5]]), Limits()).window
+    >>> summary, = summarise(window, 2, np.array([[0.5], [8.5]]), Limits()).window.batches
+    >>> summary.points.ravel().tolist(), summary.weights.tolist(), summary.within
+    ([0.5, 8.5], [2.0, 2.0], 1.0)
+    """
+    n_points, n_distances = window.n_points, 0
+    if n_points <= max_points:
+        return Summarised(window, 0)
+    together = _Together(
+        n_points=_SHARE_OF_POINTS * max_points,
+        span=_SHARE_OF_TIME * oldest_age,
+        n_batches=math.inf if max_batches is None else _SHARE_OF_TIME * max_batches,
+    )
+    parts = _parts_of(window)
+    while n_points > max_points:
+        run = _lightest_run(parts, together)
+        merged, n_measured = _merged(parts[run], window.rho, centroids, limits)
+        n_points += merged.n_points - sum(part.n_points for part in parts[run])
+        n_distances += n_measured
+        parts[run] = [merged]
+    return Summarised(_window_of(parts, window), n_distances)
+
+
+def _lightest_run(parts: Sequence[_Part], together: _Together) -> slice:
+    """Return which batches are to be summarised next: one, or several that are side by side."""
+    weights = [part.weight_of_a_point for part in parts]
+    for lightest in sorted(range(len(parts)), key=weights.__getitem__):
+        first, last = lightest, lightest
+        while True:
+            wider = [(first - 1, last)] if first > 0 else []
+            wider += [(first, last + 1)] if last + 1 < len(parts) else []
+            wider = [(a, b) for a, b in wider if together.allows(parts[a : b + 1])]
+            if not wider:
+                break
+            first, last = min(wider, key=lambda run: weights[run[0] if run[0] < first else run[1]])
+        run = slice(first, last + 1)
+        if _n_means(parts[run]) < sum(part.n_points for part in parts[run]):
+            return run
+    # So few points that each batch has no more than one for a cluster: they must share.
+    return slice(0, len(parts))
+
+
+def _n_means(parts: Sequence[_Part]) -> int:
+    """How many means are to stand for these batches: half as many, but one for each cluster."""
+    n_points = sum(part.n_points for part in parts)
+    n_clusters = len(np.unique(np.concatenate([part.partition.labels for part in parts])))
+    return max(n_points // 2, n_clusters)
+
+
+def _merged(
+    parts: Sequence[_Part], rho: float, centroids: Centroids, limits: Limits
+) -> tuple[_Part, int]:
+    """Return batches as one of half as many points, and the distances this took."""
+    youngest = parts[-1]
+    decays = [rho ** (part.age - youngest.age) for part in parts]
+    pairs = list(zip(decays, (part.batch for part in parts), strict=True))
+    points = np.concatenate([batch.points for _, batch in pairs])
+    weights = np.concatenate([decay * _weights_of(batch) for decay, batch in pairs])
+    n_means = min(_n_means(parts), len(points) - 1)
+    means, masses = np.empty((n_means, points.shape[1])), np.empty(n_means)
+    n_found, hidden = _kernel.summarise(points, weights, means, masses)
+    summary = Summary(
+        within=hidden + sum(decay * batch.within for decay, batch in pairs),
+        n_batches=sum(batch.n_batches for _, batch in pairs),
+        span=_span(parts),
+    )
+    if n_found < n_means:  # a view would keep the room for all of them
+        means, masses = means[:n_found].copy(), masses[:n_found].copy()
+    batch = Remembered(frozen(means), frozen(masses), summary)
+    fit = fit_window(Window(1.0, (batch,), (0.0,)), centroids, limits, only_assign=True)
+    assert fit.window.partition is not None
+    return _Part(batch, youngest.age, youngest.decay, fit.window.partition), fit.n_distances
+
+
+def _span(parts: Sequence[_Part]) -> float:
+    """Age of the oldest batch behind all parts less that of the youngest."""
+    return parts[0].age + parts[0].batch.span - parts[-1].age
+
+
+def _weights_of(batch: Remembered) -> Weights:
+    return np.ones(len(batch.points)) if batch.weights is None else batch.weights
+
+
+def _parts_of(window: Window) -> list[_Part]:
+    assert window.partition is not None
+    parts, rest = [], window.partition
+    for batch, age, decay in zip(window.batches, window.ages, window.decay.tolist(), strict=True):
+        n_points = len(batch.points)
+        parts.append(_Part(batch, age, decay, rest.of_the_first(n_points)))
+        rest = rest.without(1, n_points)
+    return parts
+
+
+def _window_of(parts: Sequence[_Part], before: Window) -> Window:
+    """Put the parts together; of the partition all is known that was known before."""
+    assert before.partition is not None
+    each = [part.partition for part in parts]
+    labels: Labels = np.concatenate([known.labels for known in each])
+    bounds, totals = before.partition.bounds, before.partition.totals
+    if bounds is not None:
+        every = [known.bounds for known in each if known.bounds is not None]
+        bounds = Bounds(
+            frozen(np.concatenate([known.upper for known in every])),
+            frozen(np.concatenate([known.lower for known in every])),
+            bounds.snapshot,
+        )
+    if totals is not None:
+        sums = [known.totals for known in each if known.totals is not None]
+        totals = Totals(
+            frozen(np.concatenate([known.masses for known in sums])),
+            frozen(np.concatenate([known.sums for known in sums])),
+            frozen(np.concatenate([known.scatter for known in sums])),
+        )
+    return Window(
+        before.rho,
+        tuple(part.batch for part in parts),
+        tuple(part.age for part in parts),
+        Partition(frozen(labels), bounds, totals),
+    )

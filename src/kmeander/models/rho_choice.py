@@ -1,0 +1,72 @@
+"""Choosing rho while the stream runs: a few values side by side, the best forecaster counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmeander.arrays import Centroids
+from kmeander.kmeans.forgetting import rho_for_half_life
+from kmeander.kmeans.lloyd import Limits, measure
+from kmeander.kmeans.window import Window
+from kmeander.records import Batch
+
+# Half-lives of half a batch to four: longer ones gain little and keep many batches.
+RHOS = tuple(rho_for_half_life(batches) for batches in (0.5, 1.0, 2.0, 4.0))
+LONGEST = max(RHOS)
+
+# Forecasts count half after so many batches.
+SCORE_HALF_LIFE = 10.0
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """How well the centroids of each rho have forecast the batches so far.
+
+    Parameters
+    ----------
+    scores : tuple of float
+        Decayed sum, for each of `RHOS`, of the error of every batch under the centroids that this
+        rho would have had before it, as a share of the mean over all of them.
+    """
+
+    scores: tuple[float, ...] = (0.0,) * len(RHOS)
+
+    @property
+    def rho(self) -> float:
+        """The best so far; of those that are equal but for rounding, the longest."""
+        least = min(self.scores) * (1 + 1e-9)
+        return max(rho for rho, score in zip(RHOS, self.scores, strict=True) if score <= least)
+
+    def after(self, window: Window, batch: Batch, centroids: Centroids, limits: Limits) -> Ladder:
+        """Return the ladder once `batch` has been forecast from `window`, which it is not yet in.
+
+        `centroids` stand for a cluster that weighs nothing.
+        """
+        hidden = (batch.within or 0.0) / batch.mass  # where the batch came as means of its rows
+        errors = [
+            hidden + measure(batch.rows, means(window, rho, centroids), limits.n_threads).error
+            for rho in RHOS
+        ]
+        mean = sum(errors) / len(errors)
+        if mean == 0:
+            return self
+        kept = 0.5 ** (1 / SCORE_HALF_LIFE)
+        pairs = zip(self.scores, errors, strict=True)
+        return Ladder(tuple([kept * score + error / mean for score, error in pairs]))
+
+
+def means(window: Window, rho: float, centroids: Centroids) -> Centroids:
+    """Return the centroids of the window's partition, batches weighing by `rho`.
+
+    One update of Lloyd away from those that the rho would have converged to, at the cost of a few
+    sums: every batch keeps its own per cluster.
+    """
+    assert window.partition is not None
+    totals = window.partition.totals
+    assert totals is not None, "a model that chooses rho keeps totals"
+    decay = np.array([rho**age for age in window.ages])
+    masses = (decay[:, np.newaxis] * totals.masses).sum(axis=0)[:, np.newaxis]
+    sums = (decay[:, np.newaxis, np.newaxis] * totals.sums).sum(axis=0)
+    return np.where(masses > 0, sums / np.where(masses > 0, masses, 1.0), centroids)

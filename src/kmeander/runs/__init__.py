@@ -1,0 +1,1 @@
+"""A stream from end to end: `kmeander.run`, `predict`, and simulated streams."""

@@ -1,0 +1,235 @@
+"""`kmeander.run`: a stream through a model into outputs, with checkpoints between."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kmeander.arguments import positive_number, whole_number
+from kmeander.exceptions import InputError
+from kmeander.kmeans.forgetting import rho_for_half_life
+from kmeander.models.fskm import DEFAULTS, FSKM
+from kmeander.runs.loop import Runner
+from kmeander.runs.records import Outputs, Progress, RunSummary
+from kmeander.sources import Reading, Wanted, open_source
+from kmeander.sources.batching import Batching, microseconds
+from kmeander.storage.checkpoint_folder import CheckpointFolder
+
+if TYPE_CHECKING:
+    import threading
+
+DEFAULT_BATCH_SIZE = 500
+BAD_ROWS = ("error", "skip")
+PathLike = str | os.PathLike[str]
+
+_log = logging.getLogger("kmeander")
+
+
+def run(
+    source: Any,
+    n_clusters: int = 8,
+    *,
+    rho: float | str | None = None,
+    half_life: float | None = None,
+    init: str = DEFAULTS["init"],
+    refine: str | int | None = DEFAULTS["refine"],
+    forgetting: str = DEFAULTS["forgetting"],
+    max_batches: int | None = None,
+    max_points: int | None = None,
+    max_iter: int = 300,
+    tol: float = 0.0,
+    n_threads: int | None = None,
+    random_state: int = 0,
+    format: str | None = None,  # noqa: A002  # the option's name
+    header: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    id_column: str | None = None,
+    standardize: bool = False,
+    order: str = "name",
+    follow: bool = False,
+    idle_exit: float | None = None,
+    batch_size: int | None = None,
+    batch_seconds: float | None = None,
+    time_column: str | None = None,
+    every: str | None = None,
+    late_rows: str = "keep",
+    bad_rows: PathLike = "error",
+    steps: PathLike | None = None,
+    assignments: PathLike | None = None,
+    centroids: PathLike | None = None,
+    model_out: PathLike | None = None,
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int = 10,
+    group: str = "kmeander",
+    start: str = "earliest",
+    kafka_options: Mapping[str, str] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], None] | None = None,
+    stop: threading.Event | None = None,
+) -> RunSummary:
+    """Cluster a stream batch by batch; ``kmeander run`` does the same from the command line.
+
+    Parameters
+    ----------
+    source : path-like, iterable, object with ``__arrow_c_stream__`` or DriftStream
+        A CSV, TSV, NDJSON, Parquet or Arrow file, compressed or not, a folder or glob of them,
+        ``-`` for standard input, ``kafka://host:port/topic``, ``drift:FILE?epsilon=0.5`` for the
+        simulator; or arrays, Arrow batches or data frames, one after the other.
+    n_clusters : int, default=8
+    rho, half_life : float, optional
+        Share of weight that a batch keeps when the next arrives (default 0.6; or ``"auto"``), or
+        the batches after which half is forgotten.
+    init, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, random_state
+        As for `ForgetfulKMeans`.
+    format : {"csv", "tsv", "ndjson", "parquet", "arrow"}, optional
+        By default the ending tells; of Kafka messages "json" (default) or "csv".
+    header : sequence of str, optional
+        Names of the columns of CSV without a header line.
+    columns, exclude : sequence of str, optional
+        Columns to cluster (default: all), or to leave out.
+    id_column : str, optional
+        Names rows in `assignments`; by default their number in the stream, from 0.
+    standardize : bool, default=False
+        Scale columns by mean and standard deviation of the first batch.
+    order : {"name", "time"}
+        Of the files of a folder.
+    follow : bool, default=False
+        Wait for more at the end of the file.
+    idle_exit : float, optional
+        End once nothing has come for so many seconds.
+    batch_size : int, optional
+        Rows per batch; 500, but for Python objects, whose items are batches by default.
+    batch_seconds : float, optional
+        A batch ends, too, so long after its first row.
+    time_column, every : str, optional
+        Instead: a batch holds the rows of one period, such as ``"10m"``, and forgetting follows
+        that time.
+    late_rows : {"keep", "skip", "error"}
+        Rows of a period that is over: learnt with the present one, left out, or refused.
+    bad_rows : {"error", "skip"} or path-like
+        Rows that cannot be read as numbers: refused, left out, or left out and written there.
+    steps, assignments, centroids, model_out : path-like, optional
+        Where to write the Steps (JSON lines), the cluster of every row (Parquet, NDJSON or
+        ``kafka://host:port/topic``), the clusters (CSV or Parquet), and the model.
+    checkpoint : path-like, optional
+        Folder from which a run that was stopped or killed goes on.
+    checkpoint_every : int, default=10
+        Batches between two commits.
+    group, start, kafka_options
+        Consumer group, "earliest" or "latest" without a checkpoint, settings of librdkafka.
+    on_progress : callable, optional
+        Given a `Progress` after each batch.
+    tell : callable, optional
+        Given sentences for people; by default they are logged.
+    stop : threading.Event, optional
+        Once set, the batch at hand is finished and committed.
+
+    Returns
+    -------
+    RunSummary
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> summary = run((rng.normal(size=(100, 2)) for _ in range(5)), n_clusters=3)
+    >>> summary.n_batches, summary.n_points
+    (5, 500)
+    """
+    if rho is not None and half_life is not None:
+        raise InputError("give rho or half_life, not both.")
+    if half_life is not None:
+        rho = rho_for_half_life(half_life)
+    if (time_column is None) != (every is None):
+        raise InputError("time_column and every go together: one says where, one how long.")
+    model = FSKM(
+        n_clusters,
+        init=init,
+        rho=DEFAULTS["rho"] if rho is None else rho,
+        refine=refine,
+        forgetting=forgetting,
+        max_batches=max_batches,
+        max_points=max_points,
+        max_iter=max_iter,
+        tol=tol,
+        n_threads=n_threads,
+        random_state=random_state,
+    )
+    period = None if every is None else microseconds(every)
+    from_files = isinstance(source, str | os.PathLike)
+    if batch_size is None and batch_seconds is None and every is None and from_files:
+        batch_size = DEFAULT_BATCH_SIZE
+    rule = Batching(batch_size, batch_seconds, period, late_rows)
+    if idle_exit is not None:
+        positive_number("idle_exit", idle_exit)
+    whole_number("checkpoint_every", checkpoint_every, at_least=1, meaning="batches per commit")
+    outputs = Outputs(
+        steps=_text(steps),
+        assignments=_text(assignments),
+        centroids=_text(centroids),
+        model_out=_text(model_out),
+        bad_rows=None if bad_rows in BAD_ROWS else _text(bad_rows),
+    )
+    _check_outputs(outputs, source)
+    with ExitStack() as stack:
+        folder = None
+        if checkpoint is not None:
+            folder = stack.enter_context(CheckpointFolder(checkpoint))
+        say = tell or _log.warning
+        opened = open_source(
+            source,
+            Wanted(columns, exclude, id_column, time_column),
+            Reading(format, header, order, follow),
+            group=group,
+            start=start,
+            kafka_options=kafka_options,
+            tell=say,
+        )
+        stack.callback(opened.close)
+        runner = Runner(
+            source=opened,
+            model=model,
+            rule=rule,
+            outputs=outputs,
+            refuse_bad=bad_rows == "error",
+            may_exclude=columns is None,
+            standardize=standardize,
+            folder=folder,
+            checkpoint_every=checkpoint_every,
+            idle_exit=idle_exit,
+            kafka_options=kafka_options,
+            on_progress=on_progress,
+            tell=say,
+            stop=stop,
+        )
+        return runner.run(stack)
+
+
+def _text(path: PathLike | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _check_outputs(outputs: Outputs, source: Any) -> None:
+    """Refuse to write over the source, or two things to one file."""
+    named = {option: path for option, path in vars(outputs).items() if path is not None}
+    for option, path in named.items():
+        flag = f"--{option.replace('_', '-')}"
+        for other, its_path in named.items():
+            if other < option and its_path == path:
+                raise InputError(
+                    f"{flag} and --{other.replace('_', '-')} cannot both be {path}: one would "
+                    "overwrite the other."
+                )
+        is_file = isinstance(source, str | os.PathLike) and Path(source).exists()
+        if is_file and Path(path).exists() and Path(path).samefile(source):
+            raise InputError(f"{flag} {path} would overwrite the source.")
+    if outputs.model_out is not None and not Path(outputs.model_out).parent.is_dir():
+        raise InputError(
+            f"--model-out {outputs.model_out} cannot be written: there is no folder "
+            f"{Path(outputs.model_out).parent}."
+        )

@@ -1,0 +1,372 @@
+"""The loop of a run: resume, learn batch after batch, commit, leave everything complete."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
+from kmeander.exceptions import CheckpointError, InputError, KmeanderError
+from kmeander.kmeans.lloyd import nearest
+from kmeander.models import FSKM
+from kmeander.records import Batch, Step
+from kmeander.runs.projection import projection
+from kmeander.runs.records import Outputs, Progress, RunSummary
+from kmeander.sinks import Learnt, Letter, Sink, StepLines, assignment_sink
+from kmeander.sinks.assignments import check_keys
+from kmeander.sinks.centroids import CentroidTable
+from kmeander.sinks.contract import cannot_write
+from kmeander.sinks.letters import DeadLetters
+from kmeander.sources import Source
+from kmeander.sources.batching import Batches, Batching, Cut
+from kmeander.sources.block import Block, Position
+from kmeander.storage import checkpoint
+from kmeander.storage import model_file as saved_model
+from kmeander.storage.checkpoint_folder import CheckpointFolder
+from kmeander.storage.standardizer import Standardizer
+
+if TYPE_CHECKING:
+    import threading
+
+# What a checkpoint's identity is called on the command line.
+_WORDS = {
+    "source": "the source",
+    "n_clusters": "--clusters",
+    "columns": "the columns",
+    "id_column": "--id-column",
+    "time_column": "--time-column",
+    "every": "--every, in microseconds,",
+    "standardize": "--standardize",
+    "random_state": "--seed",
+    "steps": "--steps",
+    "assignments": "--assignments",
+    "bad_rows": "--bad-rows",
+    "centroids": "--centroids",
+}
+
+
+class StoppedError(KmeanderError):
+    """The run was asked to stop before it had anything to do."""
+
+
+@dataclass(eq=False)
+class Runner:
+    """One run, put together from its parts; see `run`."""
+
+    source: Source
+    model: FSKM
+    rule: Batching
+    outputs: Outputs
+    refuse_bad: bool
+    may_exclude: bool  # no column was asked for by name
+    standardize: bool
+    folder: CheckpointFolder | None
+    checkpoint_every: int
+    idle_exit: float | None
+    kafka_options: Mapping[str, str] | None
+    on_progress: Callable[[Progress], None] | None
+    tell: Callable[[str], None]
+    stop: threading.Event | None
+    summary: RunSummary = field(default_factory=RunSummary)
+
+    def run(self, stack: ExitStack) -> RunSummary:
+        """Resume or begin, learn batch after batch, and leave everything complete."""
+        self._heard_at = time.monotonic()
+        self._standardizer: Standardizer | None = None
+        self._first_points: Points | None = None
+        self._position: Callable[[], Position] | None = None
+        state = None if self.folder is None else self.folder.newest(self.tell)
+        if self.folder is not None and self.outputs.model_out is not None:
+            checkpoint.clear(self.outputs.model_out)  # of a run that was killed
+        try:
+            self.source.start(self._tick)
+        except StoppedError:
+            if not self._is_stopped:
+                raise InputError(f"{self.source.name} has no rows.") from None
+            self.summary.stopped = True
+            return self.summary
+        self._sinks = self._make_sinks()
+        self.summary.words = self._words
+        if state is not None:
+            self._resume(state)
+        for name, sink in self._sinks.items():
+            sink.open(None if state is None else state["outputs"][name])
+            stack.callback(sink.close)
+        if state is None:
+            position: Position = {"source": self.source.beginning(), "period": None}
+            self._save(position)  # a topic must know, from its first message, whose it is
+        else:
+            position = state["position"]
+        batches = Batches(
+            self._blocks(position["source"]),
+            self.rule,
+            refuse_bad=self.refuse_bad,
+            period=position["period"],
+            may_exclude=self.may_exclude,
+        )
+        failure = self._learn_all(batches)
+        self._commit()
+        if failure is not None:
+            raise failure
+        if not (self.model.n_steps or self.summary.n_bad or self.summary.stopped):
+            raise InputError(f"{self.source.name} has no rows.")
+        if not (self.model.n_steps or self.summary.stopped):
+            raise InputError(
+                f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
+                "nothing was learnt. Without --bad-rows the run stops at the first and says why."
+            )
+        return self.summary
+
+    def _tick(self) -> None:
+        """Give up waiting for the first row when asked to stop, or when nothing comes."""
+        if self._is_stopped or self._is_idle():
+            raise StoppedError("stopped before the first row came.")
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self.stop is not None and self.stop.is_set()
+
+    def _is_idle(self) -> bool:
+        """Whether nothing has come for so long that the stream counts as ended."""
+        if self.idle_exit is None or time.monotonic() - self._heard_at < self.idle_exit:
+            return False
+        if self.source.is_at_end():
+            return True
+        self._heard_at = time.monotonic()
+        return False
+
+    def _blocks(self, position: Position | None) -> Iterator[Block | None]:
+        """Yield what the source yields, until it has been silent for too long."""
+        self._heard_at = time.monotonic()
+        for block in self.source.blocks(position):
+            if block is not None:
+                self._heard_at = time.monotonic()
+            elif self._is_idle():
+                return
+            yield block
+
+    def _learn_all(self, batches: Batches) -> KmeanderError | None:
+        """Learn until the stream ends, and return what ended it, if that was an error.
+
+        All complete batches before an error are learnt, so that they can be committed.
+        """
+        cuts = iter(batches)
+        while True:
+            try:
+                cut = next(cuts, _END)
+            except KmeanderError as error:
+                return error
+            if cut is _END:
+                return None
+            if self._is_stopped:
+                self.summary.stopped = True
+                self.summary.n_waiting = batches.n_waiting if cut is None else 0
+                return None
+            if cut is not None:
+                self._learn(cut)
+            self._show()
+
+    def _learn(self, cut: Cut) -> None:
+        step, points = None, cut.points
+        if len(points):
+            if self.standardize:
+                if self._standardizer is None:
+                    self._standardizer = Standardizer.fitted(points)
+                points = self._standardizer.apply(points)
+            batch = Batch(self.model.n_steps, points, elapsed=cut.elapsed)
+            step = self.model.step(batch)
+            self._first_points = batch.points if step.index == 0 else None
+            points = batch.points
+            self.summary.add(step)
+        self.summary.n_bad += len(cut.bad)
+        self.summary.n_late += cut.n_late
+        learnt = self._learnt(cut, step, points)
+        for sink in self._sinks.values():
+            sink.write(learnt)
+        self._position = cut.position
+        if (
+            self.folder is not None
+            and step is not None
+            and (self.model.n_steps % self.checkpoint_every == 0)
+        ):
+            self._commit()
+
+    def _learnt(self, cut: Cut, step: Step | None, points: Points) -> Learnt:
+        labels = distances = None
+        centroids = self.model.centroids
+        if "assignments" in self._sinks and centroids is not None and len(points):
+            rows, squared = nearest(points, centroids, self.model.limits.n_threads)
+            assert self.model.cluster_ids is not None
+            labels = self.model.cluster_ids[rows]
+            distances = squared**0.5
+        letters = [
+            Letter(
+                {"source": bad.place.source, bad.place.unit: bad.place.number}, bad.reason, bad.text
+            )
+            for bad in cut.bad
+        ]
+        return Learnt(step, cut.keys, cut.origin, labels, distances, letters)
+
+    def _show(self) -> None:
+        if self.on_progress is not None:
+            shown = Progress(self.summary, self.source.share_read(), self.source.lag())
+            self.on_progress(shown)
+
+    def _make_sinks(self) -> dict[str, Sink]:
+        outputs, selection = self.outputs, self.source.selection
+        sinks: dict[str, Sink] = {}
+        if outputs.steps is not None:
+            sinks["steps"] = StepLines(outputs.steps, self._facts, self._words)
+        if outputs.assignments is not None:
+            if selection.id_column is not None:
+                check_keys([selection.id_column], "--assignments")
+            sinks["assignments"] = assignment_sink(
+                outputs.assignments,
+                in_parts=self.folder is not None,
+                kafka_options=self.kafka_options,
+            )
+        if outputs.bad_rows is not None:
+            sinks["bad_rows"] = DeadLetters(outputs.bad_rows)
+        if outputs.centroids is not None:
+            sinks["centroids"] = CentroidTable(
+                outputs.centroids, selection.features, self._restored
+            )
+        return sinks
+
+    def _restored(self, centroids: Centroids) -> Centroids:
+        return centroids if self._standardizer is None else self._standardizer.restore(centroids)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the model's settings that can change a result."""
+        settings = {**self.model.settings(), "random_state": self.model.seed}
+        del settings["n_threads"]
+        return settings
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what describes the whole run, for the first line of the steps."""
+        from kmeander import __version__
+
+        assert self._first_points is not None
+        scaled = self._standardizer
+        selection = self.source.selection
+        return {
+            "kmeander": __version__,
+            "source": self.source.name,
+            "columns": list(selection.features),
+            "id_column": selection.id_column,
+            "time_column": selection.time_column,
+            "batch_size": self.rule.size,
+            "batch_seconds": self.rule.seconds,
+            "every_seconds": None if self.rule.every is None else self.rule.every / 1e6,
+            "settings": self._settings(),
+            "standardize": None
+            if scaled is None
+            else {"mean": scaled.mean.tolist(), "scale": scaled.scale.tolist()},
+            "projection": projection(self._first_points),
+        }
+
+    def _words(self, step: Step) -> list[str]:
+        """Return what happened, in words, with the names of the columns."""
+        scaled = self._standardizer
+        scale = None if scaled is None else scaled.scale.tolist()
+        return step.words(self.source.selection.features, scale)
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must be the same when a run goes on; `_WORDS` has what messages call it."""
+        selection = self.source.selection
+        return {
+            "source": self.source.identity,
+            "n_clusters": self.model.n_clusters,
+            "columns": list(selection.features),
+            "id_column": selection.id_column,
+            "time_column": selection.time_column,
+            "every": self.rule.every,
+            "standardize": self.standardize,
+            "random_state": self.model.seed,
+            "steps": self.outputs.steps,
+            "assignments": self.outputs.assignments,
+            "bad_rows": self.outputs.bad_rows,
+            "centroids": self.outputs.centroids,
+        }
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        """Take over what a checkpoint holds, if it is one of this run."""
+        assert self.folder is not None
+        if state.get("kind") != "run":
+            raise CheckpointError(f"{self.folder.path} does not hold the checkpoints of a run.")
+        for what, now in self._identity().items():
+            before = state["identity"].get(what)
+            if before != now:
+                raise CheckpointError(
+                    f"--checkpoint {self.folder.path} belongs to a run with {_WORDS[what]} "
+                    f"{_shown(before)}, this one has {_shown(now)}. Use the same, or another "
+                    "--checkpoint to begin anew."
+                )
+        if state["instruction_set"] != INSTRUCTION_SET:
+            self.tell(
+                f"The checkpoint was written by the {state['instruction_set']} kernel, this is the "
+                f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit."
+            )
+        known = FSKM.from_state(state["model"])
+        changed = {
+            name: value for name, value in self._settings().items() if name != "random_state"
+        }
+        for name, value in changed.items():
+            before = known.settings()[name]
+            if before != value:
+                self.tell(f"{name} changes from {before} to {value} with this batch.")
+        self.model.take_over(known)
+        self._standardizer = saved_model.standardizer_of(state)
+        if self.model.n_steps:
+            self.summary.resumed_at = self.model.n_steps
+            self.tell(f"Going on after batch {self.model.n_steps} of {self.folder.path}.")
+
+    def _commit(self) -> None:
+        """Make everything so far last, in one step: what comes after is cut back on restart."""
+        if self._position is None:
+            return
+        position = self._position()
+        self._save_model()
+        self._save(position)
+        if self.folder is not None:
+            self.source.committed(position["source"])
+        self._position = None
+
+    def _save(self, position: Position) -> None:
+        """Make all outputs last, then the checkpoint that knows where they end."""
+        ends = {name: sink.commit() for name, sink in self._sinks.items()}
+        if self.folder is None:
+            return
+        scaled = self._standardizer
+        self.folder.save(
+            {
+                "kind": "run",
+                "identity": self._identity(),
+                "instruction_set": INSTRUCTION_SET,
+                "model": self.model.state(),
+                "standardize": None if scaled is None else scaled.state(),
+                "position": position,
+                "outputs": ends,
+            }
+        )
+
+    def _save_model(self) -> None:
+        path = self.outputs.model_out
+        if path is None:
+            return
+        try:
+            saved_model.write(path, self.model, self.source.selection.features, self._standardizer)
+        except OSError as error:
+            raise cannot_write(f"--model-out {path}", error) from error
+
+
+_END: Any = object()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)

@@ -1,0 +1,130 @@
+"""Rows of a stream to the clusters of a saved model, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kmeander.exceptions import InputError, StreamError
+from kmeander.kmeans.lloyd import nearest
+from kmeander.models import FSKM, PSKM
+from kmeander.sinks import Learnt, assignment_sink
+from kmeander.sinks.assignments import check_keys
+from kmeander.sources import Reading, Wanted, open_source
+from kmeander.sources.batching import Batches, Batching
+from kmeander.storage import model_file as saved_model
+
+if TYPE_CHECKING:
+    import threading
+
+_MODELS: dict[str, type[FSKM] | type[PSKM]] = {"ForgetfulKMeans": FSKM, "PrivilegedKMeans": PSKM}
+
+
+@dataclass
+class PredictionSummary:
+    """What was assigned."""
+
+    n_points: int = 0
+    n_bad: int = 0
+
+
+def predict(
+    source: Any,
+    model: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] = "-",
+    format: str | None = None,  # noqa: A002  # the option's name
+    header: Sequence[str] | None = None,
+    id_column: str | None = None,
+    order: str = "name",
+    bad_rows: str = "error",
+    n_threads: int | None = None,
+    kafka_options: Mapping[str, str] | None = None,
+    stop: threading.Event | None = None,
+) -> PredictionSummary:
+    """Write the id of the cluster of every row of a stream, and its distance to the centroid.
+
+    Parameters
+    ----------
+    source : path-like, iterable or object with ``__arrow_c_stream__``
+        As for `kmeander.run`. Columns are found by the names that the model knows, others are
+        ignored.
+    model : path-like
+        What ``kmeander run --model-out`` or `ForgetfulKMeans.save` wrote.
+    out : path-like
+        Parquet, NDJSON, ``kafka://host:port/topic``, or ``-``: NDJSON on standard output.
+    format, header, id_column, order, n_threads, kafka_options, stop
+        As for `kmeander.run`.
+    bad_rows : {"error", "skip"}
+
+    Examples
+    --------
+    >>> import tempfile, kmeander
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model, out = f"{folder}/m.km", f"{folder}/out.ndjson"
+    ...     _ = kmeander.run([[[0.0], [1.0], [9.0]]], n_clusters=2, model_out=model)
+    ...     _ = predict([[[0.0], [8.0]]], model, out=out)
+    ...     print(Path(out).read_text(), end="")
+    {"row":0,"cluster":1,"distance":0.5}
+    {"row":1,"cluster":0,"distance":1.0}
+    """
+    if bad_rows not in ("error", "skip"):
+        raise InputError(f"bad_rows must be error or skip, got {bad_rows!r}.")
+    try:
+        state = saved_model.read(model)
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no model {os.fspath(model)}. kmeander run --model-out writes one."
+        ) from None
+    stored = state["model"]
+    known = None if stored is None else _MODELS[state["estimator"]].from_state(stored)
+    if known is None or known.centroids is None or known.cluster_ids is None:
+        raise InputError(f"{model} has not seen enough distinct points to have clusters yet.")
+    centroids, ids = known.centroids, known.cluster_ids
+    standardizer = saved_model.standardizer_of(state)
+    names = state["feature_names_in"] or [f"x{i}" for i in range(centroids.shape[1])]
+    if id_column is not None:
+        check_keys([id_column], "--out")
+    summary = PredictionSummary()
+
+    def tick() -> None:
+        if stop is not None and stop.is_set():
+            raise StreamError(f"stopped before the first row of {opened.name} came.")
+
+    with ExitStack() as stack:
+        opened = open_source(
+            source,
+            Wanted(columns=names, id_column=id_column),
+            Reading(format, header, order),
+            kafka_options=kafka_options,
+        )
+        stack.callback(opened.close)
+        opened.start(tick)
+        sink = assignment_sink(
+            os.fspath(out), in_parts=False, option="--out", kafka_options=kafka_options
+        )
+        sink.open(None)
+        stack.callback(sink.close)
+        batches = Batches(
+            opened.blocks(), Batching(), refuse_bad=bad_rows == "error", may_exclude=False
+        )
+        for cut in batches:
+            if stop is not None and stop.is_set():
+                raise StreamError(
+                    f"stopped after {summary.n_points:,} rows: {out} does not have all. Start "
+                    "again for the rest."
+                )
+            if cut is None:
+                continue
+            summary.n_bad += len(cut.bad)
+            if not len(cut.points):
+                continue
+            points = cut.points if standardizer is None else standardizer.apply(cut.points)
+            rows, squared = nearest(points, centroids, n_threads)
+            sink.write(Learnt(None, cut.keys, cut.origin, ids[rows], squared**0.5))
+            summary.n_points += len(points)
+    return summary

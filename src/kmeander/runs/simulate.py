@@ -1,0 +1,168 @@
+"""A file in, a changing stream out: Parquet with the truth in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.arrays import Points
+from kmeander.drifts.concepts import DriftStream, simulate_drifts
+from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clusters
+from kmeander.exceptions import InputError
+from kmeander.sources.simulated import read_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Columns of truth that are written beside the features.
+TRUTH = ("batch", "concept", "drift", "cluster", "change")
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A changing stream made from the rows of a file.
+
+    Parameters
+    ----------
+    path : str
+        A file in any format that `kmeander run` reads.
+    columns : sequence of str, optional
+    kind : {"drift", "gradual", "clusters"}
+    n_clusters, epsilon, n_concepts, method
+        As for `simulate_drifts`.
+    changes : sequence of str
+        As for `evolve_clusters`; for ``kind="clusters"``.
+    batch_size, batches_per_concept, transition
+        As for `DriftStream` and `GradualStream`.
+    seed : int
+    """
+
+    path: str
+    columns: Sequence[str] | None = None
+    kind: str = "drift"
+    n_clusters: int = 10
+    epsilon: float = 1.0
+    n_concepts: int = 10
+    changes: tuple[str, ...] = ("appear", "split", "merge", "vanish")
+    method: str = "root"
+    batch_size: int = 500
+    batches_per_concept: int = 10
+    transition: int = 5
+    seed: int = 0
+
+    def write(self, folder: Path, what: str = "stream") -> Path:
+        """Write the stream, or the concepts it is drawn from, and return the file's path.
+
+        Beside the features stand, for each row: `batch` (of a stream), `concept`, `drift` (a new
+        concept begins with its batch, or this is a concept after a drift); for
+        ``kind="clusters"`` also `cluster`, its true id, and `change`, what led to its concept.
+        """
+        import pyarrow.parquet as pq
+
+        tables = self._stream_tables() if what == "stream" else self._concept_tables()
+        first = next(tables)  # whatever is wrong shows here, before anything is written
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{what}.parquet"
+        aside = path.with_name(path.name + ".part")
+        try:
+            with pq.ParquetWriter(aside, first.schema, compression="zstd") as writer:
+                writer.write_table(first)
+                for table in tables:
+                    writer.write_table(table)
+            return aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+    @property
+    def features(self) -> list[str]:
+        """The columns that are not truth."""
+        return self._table[0]
+
+    def describe(self, what: str) -> str:
+        """Return what was written, in words."""
+        n_concepts = len(self.concepts)
+        if what == "concepts":
+            return f"{n_concepts} concepts, {sum(map(len, self.concepts)):,} rows."
+        return f"{len(self.stream)} batches of {self.batch_size:,} rows, {n_concepts} concepts."
+
+    @cached_property
+    def _table(self) -> tuple[list[str], Points]:
+        names, points = read_file(self.path, self.columns)
+        for name in names:
+            if name in TRUTH:
+                raise InputError(
+                    f"{self.path} has a column {name!r}, which is where the truth is written. "
+                    "Rename it, or choose others with --columns."
+                )
+        return names, points
+
+    @cached_property
+    def _evolved(self) -> list[ClusterConcept] | None:
+        if self.kind != "clusters":
+            return None
+        return evolve_clusters(
+            self._table[1], self.n_clusters, self.changes, random_state=self.seed
+        )
+
+    @cached_property
+    def concepts(self) -> list[Points]:
+        """The concepts, the first of which is the file."""
+        if self._evolved is not None:
+            return [concept.points for concept in self._evolved]
+        return list(
+            simulate_drifts(
+                self._table[1],
+                self.n_clusters,
+                self.epsilon,
+                self.n_concepts,
+                method=self.method,
+                random_state=self.seed,
+            )
+        )
+
+    @cached_property
+    def stream(self) -> DriftStream:
+        """The batches."""
+        sizes = (self.batch_size, self.batches_per_concept)
+        if self.kind == "gradual":
+            return GradualStream(self.concepts, *sizes, self.transition, random_state=self.seed)
+        return DriftStream(self.concepts, *sizes, random_state=self.seed)
+
+    def _stream_tables(self) -> Iterator[pa.Table]:
+        for index in range(len(self.stream)):
+            concepts, rows = self.stream.draw(index)
+            truth = {
+                "batch": np.full(len(rows), index),
+                "concept": concepts,
+                "drift": np.full(len(rows), self.stream.is_drift(index)),
+            }
+            # Only a gradual stream mixes concepts, and it knows no clusters.
+            yield self._with_truth(
+                self.stream.batch(index), truth, self.stream.concept(index), rows
+            )
+
+    def _concept_tables(self) -> Iterator[pa.Table]:
+        for index, points in enumerate(self.concepts):
+            truth = {
+                "concept": np.full(len(points), index),
+                "drift": np.full(len(points), index > 0),
+            }
+            yield self._with_truth(points, truth, index, np.arange(len(points)))
+
+    def _with_truth(
+        self, points: Points, truth: dict[str, Any], concept: int, rows: NDArray[np.int64]
+    ) -> pa.Table:
+        import pyarrow as pa
+
+        if self._evolved is not None:
+            truth["cluster"] = self._evolved[concept].clusters[rows]
+            truth["change"] = [self._evolved[concept].change] * len(rows)
+        features = {name: points[:, i] for i, name in enumerate(self._table[0])}
+        return pa.table({**features, **truth})

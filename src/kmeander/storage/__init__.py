@@ -1,0 +1,1 @@
+"""A model's state in files: checkpoints, and models saved by themselves."""

@@ -1,0 +1,72 @@
+"""What a saved model's file holds: a model, its parameters, its columns, its standardiser."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kmeander.arrays import INSTRUCTION_SET
+from kmeander.exceptions import CheckpointError
+from kmeander.models.base import StreamModel
+from kmeander.storage import checkpoint
+from kmeander.storage.standardizer import Standardizer
+
+ESTIMATORS = {"FSKM": "ForgetfulKMeans", "PSKM": "PrivilegedKMeans"}
+
+
+def to_state(
+    estimator: str,
+    params: Mapping[str, Any],
+    model: StreamModel | None,
+    feature_names: Sequence[str] | None,
+    standardizer: Standardizer | None = None,
+) -> dict[str, Any]:
+    """Return the state that is written to a model's file."""
+    state = {
+        "estimator": estimator,
+        "params": dict(params),
+        "feature_names_in": None if feature_names is None else list(feature_names),
+        "instruction_set": INSTRUCTION_SET,
+        "model": None if model is None else model.state(),
+    }
+    if standardizer is not None:
+        state["standardize"] = standardizer.state()
+    return state
+
+
+def write(
+    path: str | os.PathLike[str],
+    model: StreamModel,
+    feature_names: Sequence[str],
+    standardizer: Standardizer | None,
+) -> None:
+    """Write a model that has learnt a stream, so that `kmeander.load` makes an estimator of it."""
+    params = {**model.settings(), "random_state": model.seed}
+    name = ESTIMATORS[type(model).__name__]
+    checkpoint.write(path, to_state(name, params, model, feature_names, standardizer))
+
+
+def read(path: str | os.PathLike[str], *, stacklevel: int = 3) -> dict[str, Any]:
+    """Return the state in a model's file, or say that it holds none."""
+    state = checkpoint.read(path)
+    if state.get("estimator") not in ESTIMATORS.values():
+        raise CheckpointError(
+            f"{path} holds no estimator, but {state.get('estimator') or sorted(state)}."
+        )
+    if state["instruction_set"] != INSTRUCTION_SET:
+        warnings.warn(
+            f"{path} was saved by the {state['instruction_set']} kernel, this is the "
+            f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit. "
+            "KMEANDER_ISA chooses one that the processor has.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    return state
+
+
+def standardizer_of(state: Mapping[str, Any]) -> Standardizer | None:
+    """Return the standardiser that a state holds, if any."""
+    stored = state.get("standardize")
+    return None if stored is None else Standardizer(stored["mean"], stored["scale"])

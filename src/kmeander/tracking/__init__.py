@@ -1,0 +1,1 @@
+"""What a batch did to the clusters: drift test, ids, events and reasons."""

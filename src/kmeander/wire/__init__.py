@@ -1,0 +1,1 @@
+"""What sources and sinks share: the Kafka client and Arrow arrays."""

@@ -1,0 +1,236 @@
+"""Report and live page in a real browser: what is shown, what is asked of the network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kmeander.page.report import as_page
+from kmeander.page.story import read_story
+from tests.page.test_page import HOSTILE, write_run
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium"
+)
+# One browser for all, so one worker for all.
+pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
+
+ARGUMENTS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+IDLE = "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
+BY_TYPE = "type => [...Bokeh.documents[0]._all_models.values()].filter(m => m.type === type)"
+
+
+class Browser:
+    """One page, and what it said and asked for."""
+
+    def __init__(self, context: Any) -> None:
+        self.page = context.new_page()
+        self.errors: list[str] = []
+        self.addresses: list[str] = []
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.addresses.append(request.url))
+        self.page.on("websocket", lambda socket: self.addresses.append(socket.url))
+
+    def open(self, address: str) -> Any:
+        self.page.goto(address)
+        self.page.wait_for_function(IDLE, timeout=60_000)
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=CHROMIUM, args=ARGUMENTS
+        )
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def browser(context: Any) -> Iterator[Browser]:
+    browser = Browser(context)
+    yield browser
+    browser.page.close()
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run") / "steps.jsonl", HOSTILE)
+
+
+def test_a_report_shows_the_runs_numbers_and_asks_nobody(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(as_page(read_story(steps)), encoding="utf-8")
+    page = browser.open(file.as_uri())
+    last = json.loads(steps.read_text().splitlines()[-1])
+    assert page.get_by_text(f"{last['surrogate_error']:.6g}").count() == 1
+    assert page.get_by_text("1,800").count() == 1  # rows
+    errors = page.evaluate(
+        f"({BY_TYPE})('ColumnDataSource').map(s => s.data.surrogate).filter(Boolean)[0].length"
+    )
+    assert errors == 30
+    # Names of columns are text, not HTML.
+    page.get_by_text("Settings and columns").click()
+    assert page.get_by_text(HOSTILE[0]).count() >= 1
+    assert page.evaluate("document.querySelectorAll('b').length") == 0
+    assert browser.errors == []
+    assert browser.addresses == [file.as_uri()]
+
+
+def test_slider_table_and_choice_change_what_is_shown(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(as_page(read_story(steps)), encoding="utf-8")
+    page = browser.open(file.as_uri())
+    assert page.get_by_text("Clusters at batch 29").count() == 1
+    handle = page.locator(".noUi-handle").first
+    handle.focus()  # by keyboard
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+    shown = page.evaluate(
+        f"({BY_TYPE})('ColumnDataSource').filter(s => s.data.frame && "
+        "new Set(s.data.frame).size === 1).map(s => s.data.batch[0])[0]"
+    )
+    assert shown == 24
+    first = page.locator(".slick-row").first
+    batch = int(first.locator(".slick-cell").first.inner_text())
+    first.click()
+    start, end = page.evaluate(
+        f"(() => {{ const t = ({BY_TYPE})('Range1d').find(x => x.start < x.end && x.end > 2); "
+        "return [t.start, t.end]; })()"
+    )
+    assert start == batch - 10 and end == batch + 10
+    table = f"({BY_TYPE})('DataTable')[0].source.data.kind"
+    n_rows = page.evaluate(
+        f"(() => {{ ({BY_TYPE})('MultiChoice')[0].value = ['moved']; "
+        f"return {table}.filter(k => k === 'moved').length; }})()"
+    )
+    page.wait_for_timeout(300)
+    kinds = page.locator(".slick-row .slick-cell.r1").all_inner_texts()
+    assert n_rows > 0 and set(kinds) == {"moved"}
+    assert browser.errors == []
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture
+def live(steps: Path, tmp_path: Path) -> Iterator[tuple[Path, str, Any]]:
+    """A file that holds the first ten batches, and a server that watches it."""
+    path, port = tmp_path / "steps.jsonl", free_port()
+    path.write_text("".join(steps.read_text().splitlines(keepends=True)[:10]))
+    command = [sys.executable, "-m", "kmeander", "watch", str(path), "--port", str(port)]
+    servers = [subprocess.Popen(command, stderr=subprocess.DEVNULL)]
+
+    def start() -> subprocess.Popen[bytes]:
+        servers.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        return servers[-1]
+
+    yield path, f"http://127.0.0.1:{port}/", (servers[0], start)
+    for server in servers:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+
+
+def wait_until_up(address: str) -> None:
+    port = int(address.rsplit(":", 1)[1].strip("/"))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the page's server does not answer")
+
+
+NEWEST = (
+    "(() => { if (!window.Bokeh || !Bokeh.documents.length) return -1; "
+    f"const found = ({BY_TYPE})('ColumnDataSource').filter(s => s.data.surrogate)[0]; "
+    "return found ? found.data.batch.slice(-1)[0] : -1; })()"
+)
+
+
+def test_the_live_page_receives_batches_pauses_and_comes_back(
+    browser: Browser, live: tuple[Path, str, Any], steps: Path
+) -> None:
+    path, address, (server, start) = live
+    lines = steps.read_text().splitlines(keepends=True)
+    wait_until_up(address)
+    page = browser.open(address)
+    page.wait_for_function(f"{NEWEST} === 9", timeout=60_000)
+    # Ten batches in a second: each is seen soon after it was written.
+    delays = []
+    for index in range(10, 20):
+        begun = time.monotonic()
+        with path.open("a") as file:
+            file.write(lines[index])
+        page.wait_for_function(f"{NEWEST} === {index}", timeout=60_000, polling=10)
+        delays.append(time.monotonic() - begun)
+    assert sorted(delays)[5] < 1.0
+    page.get_by_text("Pause").click()
+    page.wait_for_timeout(300)
+    with path.open("a") as file:
+        file.write(lines[20])
+    page.wait_for_timeout(600)
+    assert page.evaluate(NEWEST) == 19
+    page.get_by_text("Pause").click()
+    page.wait_for_function(f"{NEWEST} === 20", timeout=60_000)
+    assert browser.errors == []
+    assert all(one.split("://")[1].startswith(address.split("://")[1]) for one in browser.addresses)
+    # The server goes and comes back: so does the page.
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(60) == 0
+    with path.open("a") as file:
+        file.write(lines[21])
+    start()
+    page.wait_for_function(f"{NEWEST} === 21", timeout=60_000)
+
+
+def test_the_server_listens_on_this_machine_only(live: tuple[Path, str, Any]) -> None:
+    _, address, _ = live
+    wait_until_up(address)
+    port = int(address.rsplit(":", 1)[1].strip("/"))
+    listening = Path("/proc/net/tcp").read_text()
+    here = f"0100007F:{port:04X}"
+    assert here in listening and f"00000000:{port:04X}" not in listening
+
+
+def test_closing_the_page_never_disturbs_the_run(tmp_path: Path) -> None:
+    """With a page beside it, which ends whenever the run does, a run writes the same bytes."""
+    rows = "".join(f"{i % 7},{i % 5}\n" for i in range(4000))
+    (tmp_path / "rows.csv").write_text("a,b\n" + rows)
+    outputs = []
+    for watch in ([], ["--watch"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "kmeander", "run", "rows.csv", "--clusters", "3",
+             "--steps", "steps.jsonl", *watch],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        outputs.append((tmp_path / "steps.jsonl").read_bytes())
+    assert outputs[0] == outputs[1]

@@ -1,0 +1,153 @@
+"""What the tests on Spark share: sessions, streams of files, and what must come out of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from kmeander import FSKM, Batch, ForgetfulKMeans, Step
+from kmeander.kmeans.coreset import lexicographic
+from kmeander.storage import checkpoint
+from tests.conftest import drifting_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Array = NDArray[np.float64]
+COLUMNS = ["x", "y", "z"]
+SCHEMA = "x double, y double, z double"
+N_CLUSTERS = 4
+
+
+def missing() -> str | None:
+    """Why Spark cannot run here, if it cannot."""
+    java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else None
+    program = str(java) if java is not None else shutil.which("java")
+    if program is None:
+        return "Spark needs Java 17 or newer, and there is no java (apt-get install openjdk-17-jre)"
+    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', said)
+    if found is None or int(found[1]) < 17:
+        return f"Spark needs Java 17 or newer, found {said.splitlines()[:1]}"
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "pyspark is not installed (make test installs it)"
+    return None
+
+
+WHY_NOT = missing()
+needs_spark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+
+
+@contextmanager
+def session(master: str) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Workers import the tests, too.
+    root = str(Path(__file__).parents[2])
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executorEnv.PYTHONPATH": root,
+        "spark.sql.streaming.minBatchesToRetain": "2",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def write_file(folder: Path, name: str, table: dict[str, Any] | pa.Table) -> None:
+    """One file is one micro-batch; aside and renamed, as a stream's files should come."""
+    folder.mkdir(exist_ok=True)
+    aside = folder / f".{name}"
+    pq.write_table(pa.table(table) if isinstance(table, dict) else table, aside)
+    aside.rename(folder / f"{name}.parquet")
+    # Files are read in order of their times, which may be equal for two written at once.
+    time = 1_700_000_000 + len(list(folder.glob("*.parquet")))
+    os.utime(folder / f"{name}.parquet", (time, time))
+
+
+def write_batches(folder: Path, batches: list[Array], first: int = 0) -> None:
+    for index, points in enumerate(batches, start=first):
+        columns = {name: points[:, j] for j, name in enumerate(COLUMNS)}
+        write_file(folder, f"{index:05}", columns)
+
+
+def files(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataFrame:
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def stream_of_points(n_batches: int = 6) -> list[Array]:
+    """Drifting, with equal rows and rows that only differ in their last column."""
+    batches = drifting_stream(n_batches, n_points=120, n_clusters=N_CLUSTERS)
+    for points in batches:
+        points[40:60] = points[20:40]
+        points[60:80, :2] = points[0, :2]
+    return batches
+
+
+def expected_model(batches: list[Array], **settings: Any) -> tuple[FSKM, list[Step]]:
+    """What the local model learns from the rows in lexicographic order."""
+    model = estimator(**settings)._new_model(3)
+    steps = [model.step(Batch(i, x[lexicographic(x)])) for i, x in enumerate(batches)]
+    return model, steps
+
+
+def estimator(**settings: Any) -> ForgetfulKMeans:
+    return ForgetfulKMeans(N_CLUSTERS, random_state=3, **settings)
+
+
+def learn_all(
+    stream: DataFrame, folder: Path, model: ForgetfulKMeans | None = None, **how: Any
+) -> list[tuple[int, Step]]:
+    """Learn what there is, and return batch ids and Steps."""
+    from kmeander import spark as ks
+
+    told: list[tuple[int, Step]] = []
+    query = ks.learn(
+        stream,
+        how.pop("features", COLUMNS),
+        model=estimator() if model is None else model,
+        checkpoint=folder,
+        trigger={"availableNow": True},
+        on_step=lambda step, batch_id: told.append((batch_id, step)),
+        **how,
+    )
+    query.awaitTermination()
+    return told
+
+
+def state_bytes(model: Any) -> bytes:
+    return checkpoint.to_bytes(model.state())
+
+
+def in_partitions(frame: DataFrame, n_partitions: int) -> DataFrame:
+    return frame.coalesce(1) if n_partitions == 1 else frame.repartition(n_partitions)
+
+
+Learnt = Callable[..., list[tuple[int, Step]]]

@@ -1,0 +1,682 @@
+"""kmeander on Spark in one process: the same answers as without, whatever Spark does."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from kmeander import (
+    Batch,
+    CheckpointError,
+    ForgetfulKMeans,
+    InputError,
+    InputTypeError,
+    load,
+    surrogate_error,
+)
+from kmeander.kmeans.coreset import Compressor, lexicographic, merged
+from tests.conftest import drifting_stream
+from tests.spark.streams import (
+    COLUMNS,
+    SCHEMA,
+    Array,
+    estimator,
+    expected_model,
+    files,
+    in_partitions,
+    learn_all,
+    needs_spark,
+    session,
+    state_bytes,
+    stream_of_points,
+    write_batches,
+    write_file,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = needs_spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with session("local[2]") as running:
+        yield running
+
+
+def at_rest(spark: SparkSession, points: Array, n_partitions: int = 2) -> DataFrame:
+    rows = [tuple(row) for row in points.tolist()]
+    return in_partitions(spark.createDataFrame(rows, SCHEMA), n_partitions)
+
+
+def collected(frame: DataFrame, features: Any = COLUMNS, **how: Any) -> Batch | None:
+    from kmeander.spark.batches import Collector
+    from kmeander.spark.columns import Features
+
+    settings = {"summary": "exact", "driver_bytes": 10**9, "coreset_size": 20, **how}
+    return Collector(Features.of(frame, features), **settings).batch(frame, 0)
+
+
+def learner(spark: SparkSession, folder: Path, **how: Any) -> Any:
+    from kmeander.spark.batches import Collector
+    from kmeander.spark.columns import Features
+    from kmeander.spark.learning import Learner
+    from kmeander.spark.models import centroid_checkpoints, model_checkpoints
+
+    frame = spark.createDataFrame([], SCHEMA)
+    model = how.pop("model", estimator()._new_model(3))
+    made = Learner(
+        model,
+        Collector(Features.of(frame, COLUMNS), "exact", 10**9, 100),
+        model_checkpoints(spark, str(folder)),
+        centroid_checkpoints(spark, str(folder)),
+        **how,
+    )
+    made.begin()
+    return made
+
+
+# --- exact ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2, 7])
+def test_exact_learns_what_the_local_model_learns_bit_for_bit(
+    spark: SparkSession, tmp_path: Path, n_partitions: int
+) -> None:
+    batches = stream_of_points()
+    write_batches(tmp_path / "in", batches)
+    stream = in_partitions(files(spark, tmp_path / "in"), n_partitions)
+    told = learn_all(stream, tmp_path / "state", summary="exact")
+    model, steps = expected_model(batches)
+    assert [batch_id for batch_id, _ in told] == list(range(6))
+    assert [step for _, step in told] == steps
+    newest = load(tmp_path / "state" / "model" / "batch-00000005.ckpt")
+    assert isinstance(newest, ForgetfulKMeans)
+    assert state_bytes(newest._model) == state_bytes(model)
+    assert newest.feature_names_in_.tolist() == COLUMNS
+
+
+def test_a_stopped_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import spark as ks
+
+    batches = stream_of_points()
+    write_batches(tmp_path / "in", batches[:2])
+    # The seed is drawn once, before the first batch, and kept.
+    unseeded = ForgetfulKMeans(4)
+    learn_all(files(spark, tmp_path / "in"), tmp_path / "state", unseeded)
+    seed = ks.load(str(tmp_path / "state"))._model.seed
+    write_batches(tmp_path / "in", batches[2:4], first=2)
+    told = learn_all(files(spark, tmp_path / "in"), tmp_path / "state", ForgetfulKMeans(4))
+    assert [batch_id for batch_id, _ in told] == [2, 3]
+    # From here on rho is another one, as with partial_fit after set_params.
+    write_batches(tmp_path / "in", batches[4:], first=4)
+    learn_all(files(spark, tmp_path / "in"), tmp_path / "state", ForgetfulKMeans(4, rho=0.9))
+    twin = ForgetfulKMeans(4, random_state=seed)
+    for index, points in enumerate(batches):
+        twin.set_params(rho=0.9 if index >= 4 else ForgetfulKMeans().rho)
+        twin.partial_fit(points[lexicographic(points)])
+    found = ks.load(str(tmp_path / "state"), spark=spark)
+    assert state_bytes(found._model) == state_bytes(twin._model)
+    assert (found.rho, found.n_steps_) == (0.9, 6)
+    assert not hasattr(unseeded, "n_steps_")
+    with pytest.raises(InputError, match=r"n_clusters is 5, but the stream was begun with 4\."):
+        learn_all(files(spark, tmp_path / "in"), tmp_path / "state", ForgetfulKMeans(5))
+    with pytest.raises(InputError) as caught:
+        learn_all(files(spark, tmp_path / "in"), tmp_path / "state", features=["z", "x"])
+    assert str(caught.value) == (
+        "features are ['z', 'x'], but the checkpoint was begun with ['x', 'y', 'z']. Pass those, "
+        "or begin anew with another checkpoint."
+    )
+
+
+def test_a_model_that_has_learnt_goes_on_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import spark as ks
+
+    batches = stream_of_points(3)
+    begun = estimator().partial_fit(batches[0])
+    twin = estimator().partial_fit(batches[0])
+    write_batches(tmp_path / "in", batches[1:])
+    learn_all(files(spark, tmp_path / "in"), tmp_path / "state", begun)
+    for points in batches[1:]:
+        twin.partial_fit(points[lexicographic(points)])
+    assert state_bytes(ks.load(str(tmp_path / "state"))._model) == state_bytes(twin._model)
+    assert begun.n_steps_ == 1
+
+
+def test_zeros_of_both_signs_do_not_depend_on_partitions(spark: SparkSession) -> None:
+    points = np.array([[0.0, 1.0, 2.0], [-0.0, 1.0, 2.0]] * 10)
+    one, seven = (collected(at_rest(spark, points, n)) for n in (1, 7))
+    assert one is not None and seven is not None
+    assert one.points.tobytes() == seven.points.tobytes() == np.abs(points).tobytes()
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+def test_columns_of_many_kinds_hold_the_same_points(spark: SparkSession) -> None:
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql.functions import col
+
+    points = np.round(8 * drifting_stream(1)[0]) / 8
+    frame = at_rest(spark, points)
+    arrays = frame.selectExpr("array(x, y, z) v")
+    expected = points[lexicographic(points)]
+    kinds: list[tuple[DataFrame, Any, type]] = [
+        (frame, COLUMNS, np.float64),
+        (frame.selectExpr("struct(x, y, z) AS s"), ["s.x", "s.y", "s.z"], np.float64),
+        (frame.selectExpr("float(x) x", "float(y) y", "float(z) z"), COLUMNS, np.float32),
+        (frame.selectExpr("float(x) x", "y", "cast(z AS decimal(9, 3)) z"), COLUMNS, np.float64),
+        (arrays, "v", np.float64),
+        (frame.selectExpr("cast(array(x, y, z) AS array<float>) v"), ["v"], np.float32),
+        (arrays.select(array_to_vector(col("v")).alias("v")), "v", np.float64),
+    ]
+    for given, features, dtype in kinds:
+        batch = collected(given, features)
+        assert batch is not None
+        assert batch.points.dtype == dtype
+        assert (batch.points == expected).all()
+    whole = collected(frame.selectExpr("cast(8 * x AS bigint) x", "y > 0 y"), ["x", "y"])
+    assert whole is not None
+    table = np.column_stack([8 * points[:, 0], points[:, 1] > 0])
+    assert (whole.points == table[lexicographic(table)]).all()
+
+
+def test_values_that_are_no_numbers_are_named(spark: SparkSession) -> None:
+    frame = at_rest(spark, np.arange(60.0).reshape(20, 3), 3)
+    way_out = "drop or fill such rows before, as with frame.dropna(subset=[...])."
+    cases = [
+        (frame.selectExpr("x", "nullif(y, 31) y", "z"), COLUMNS,
+         f"column 'y' holds null, in the row [30, null, 32]. Every value must be a finite number; "
+         f"{way_out}"),
+        (frame.selectExpr("x", "if(y = 31, double('nan'), y) y", "z"), COLUMNS,
+         f"column 'y' holds NaN, in the row [30, nan, 32]. Every value must be a finite number; "
+         f"{way_out}"),
+        (frame.selectExpr("x", "y", "if(y = 31, double('-inf'), z) z"), COLUMNS,
+         f"column 'z' holds -inf, in the row [30, 31, -inf]. Every value must be a finite number; "
+         f"{way_out}"),
+        (frame.selectExpr("x", "y", "if(y = 31, 1e200D, z) z"), COLUMNS,
+         f"column 'z' holds 1e+200, in the row [30, 31, 1e+200]. Values must lie within ±1e+120; "
+         f"{way_out}"),
+        (frame.selectExpr("if(x = 30, null, array(x, y)) v"), "v",
+         f"column 'v' holds null. Every row must be there; {way_out}"),
+        (frame.selectExpr("array(x, nullif(y, 31)) v"), "v",
+         f"column 'v' holds at place 1 null, in the row [30, null]. Every value must be a finite "
+         f"number; {way_out}"),
+        (frame.selectExpr("if(x = 30, array(x), array(x, y)) v"), "v",
+         "column 'v' holds arrays of 1 and of 2 values. All rows need as many."),
+    ]  # fmt: skip
+    for number, (given, features, message) in enumerate(cases):
+        for summary in ("exact", "auto", "coreset") if number == 1 else ("auto",):
+            with pytest.raises(InputError) as caught:
+                collected(given, features, summary=summary)
+            assert str(caught.value) == message
+
+
+def test_columns_of_the_wrong_type_are_refused_at_once(spark: SparkSession) -> None:
+    frame = at_rest(spark, np.zeros((1, 3))).selectExpr(
+        "x", "string(y) s", "array('a') a", "current_date() d"
+    )
+    tail = (
+        "which is not a number. Cast or encode it first, or leave it out; several columns of "
+        "numbers, or one array or Vector, are read."
+    )
+    for features, message in (
+        (["x", "s"], f"column 's' is string, {tail}"),
+        (["d"], f"column 'd' is date, {tail}"),
+        ("a", f"column 'a' is array of string, {tail}"),
+        (["x", "a"], f"column 'a' is array<string>, {tail}"),
+    ):
+        with pytest.raises(InputTypeError) as caught:
+            collected(frame, features)
+        assert str(caught.value) == message
+    with pytest.raises(InputError) as missing:
+        collected(frame, ["x", "nowhere"])
+    assert str(missing.value) == (
+        "features ['x', 'nowhere'] are not all columns of the frame, which has "
+        "['x', 's', 'a', 'd']."
+    )
+    with pytest.raises(InputError, match=r"features must name one column or more, got \[\]\."):
+        collected(frame, [])
+
+
+def test_a_bad_row_ends_the_query_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    batches = stream_of_points(3)
+    batches[2][7, 1] = np.nan
+    write_batches(tmp_path / "in", batches)
+    with pytest.raises(StreamingQueryException, match=r"column 'y' holds NaN, in the row \["):
+        learn_all(files(spark, tmp_path / "in"), tmp_path / "state", summary="exact")
+    model, _ = expected_model(batches[:2])
+    newest = load(tmp_path / "state" / "model" / "batch-00000001.ckpt")
+    assert state_bytes(newest._model) == state_bytes(model)
+    # Without such rows it goes on, as if that batch had come without them.
+    stream = files(spark, tmp_path / "in").filter("NOT isnan(y)")
+    learn_all(stream, tmp_path / "state", summary="exact")
+    batches[2] = np.delete(batches[2], 7, axis=0)
+    model, _ = expected_model(batches)
+    newest = load(tmp_path / "state" / "model" / "batch-00000002.ckpt")
+    assert state_bytes(newest._model) == state_bytes(model)
+
+
+# --- coresets and auto ---------------------------------------------------------------------------
+
+
+def test_a_coreset_is_that_of_its_partitions(spark: SparkSession) -> None:
+    points = drifting_stream(1, n_points=500)[0]
+    frame = at_rest(spark, points, 3).cache()
+    batch = collected(frame, summary="coreset", coreset_size=30)
+    assert batch is not None
+    parts = []
+    for rows in frame.rdd.glom().collect():
+        compressor = Compressor(30)
+        compressor.add(np.array([tuple(row) for row in rows]))
+        part = compressor.coreset()
+        assert part is not None
+        parts.append(part)
+    frame.unpersist()
+    assert len(parts) == 3
+    expected = merged(parts, 30)
+    assert expected is not None
+    assert batch.points.tobytes() == expected.means.tobytes()
+    assert batch.weights is not None and batch.weights.tobytes() == expected.masses.tobytes()
+    assert (batch.n_rows, batch.n_points, batch.within) == (500, 30, expected.within)
+
+
+def test_auto_is_exact_within_its_budget_and_a_coreset_beyond(spark: SparkSession) -> None:
+    """The number of rows alone decides, not how they are dealt out."""
+    points = drifting_stream(1, n_points=400)[0]
+    even = at_rest(spark, points, 4).cache()
+    uneven = even.coalesce(1)
+    n_bytes = points.nbytes
+    for frame in (even, uneven):
+        exact, coreset = collected(frame), collected(frame, summary="coreset")
+        within = collected(frame, summary="auto", driver_bytes=n_bytes)
+        beyond = collected(frame, summary="auto", driver_bytes=n_bytes - 1)
+        assert exact is not None and coreset is not None
+        assert within is not None and beyond is not None
+        assert within.points.tobytes() == exact.points.tobytes()
+        assert (within.within, within.n_points) == (None, 400)
+        assert beyond.points.tobytes() == coreset.points.tobytes()
+        assert (beyond.within, beyond.n_points) == (coreset.within, 20)
+    even.unpersist()
+
+
+def test_a_stream_of_coresets_says_so_and_its_errors_are_near(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = drifting_stream(4, n_points=1500)
+    write_batches(tmp_path / "in", batches)
+    told = learn_all(
+        files(spark, tmp_path / "in").repartition(3),
+        tmp_path / "state",
+        ForgetfulKMeans.as_in_paper(4, rho=0.5, random_state=3),
+        summary="coreset",
+        coreset_size=150,
+    )
+    _, exact = expected_model(batches, refine=None, forgetting="fixed", rho=0.5)
+    for (_, step), expected in zip(told, exact, strict=True):
+        assert (step.n_points, step.n_means) == (1500, 150)
+        assert step.n_summarised == step.n_batches == expected.n_batches
+        assert step.mass == pytest.approx(expected.mass)
+        # Its errors are nearly those that its centroids have on all rows.
+        assert step.centroids is not None
+        rows = surrogate_error(batches[: step.index + 1], step.centroids, 0.5)
+        assert rows <= step.surrogate_error <= 1.03 * rows  # type: ignore[operator]
+
+
+# --- batch ids -----------------------------------------------------------------------------------
+
+
+def test_a_batch_that_comes_again_is_skipped(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the same rows in other partitions, to this process or to another."""
+    first, second = stream_of_points(2)
+    told: list[int] = []
+    written: list[tuple[int, list[Any]]] = []
+    how: dict[str, Any] = {
+        "on_step": lambda _, batch_id: told.append(batch_id),
+        "write": lambda frame, batch_id: written.append(
+            (batch_id, sorted(frame.select("x", "y", "z", "cluster").collect()))
+        ),
+    }
+    taker = learner(spark, tmp_path, **how)
+    taker.take(at_rest(spark, first), 0)
+    taker.take(at_rest(spark, second), 1)
+    model, _ = expected_model([first, second])
+    assert state_bytes(taker._kept[1]) == state_bytes(model)
+    other = pickle.loads(pickle.dumps(learner(spark, tmp_path)._asked))  # no state of its own
+    for again in (taker, learner(spark, tmp_path, model=other, **how)):
+        again.take(at_rest(spark, second, 7), 1)
+        assert again._models.newest() == 1
+        assert state_bytes(again._kept[1]) == state_bytes(model)
+    assert told == [0, 1]
+    # What is written for a batch is the same each time, so that it may be overwritten.
+    assert [batch_id for batch_id, _ in written] == [0, 1, 1, 1]
+    assert written[1][1] == written[2][1] == written[3][1]
+    with caplog.at_level(logging.WARNING, "kmeander.spark"):
+        taker.take(at_rest(spark, first), 0)
+    assert caplog.messages == [
+        "Batch 0 is skipped: batch 1 has been learnt already. Spark's own checkpoint is older than "
+        "the model's; begin anew with another checkpoint if this goes on."
+    ]
+    assert len(written) == 4
+
+
+def test_what_another_process_has_saved_counts_more_than_memory(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = stream_of_points(3)
+    one, other = learner(spark, tmp_path), learner(spark, tmp_path)
+    one.take(at_rest(spark, batches[0]), 0)
+    other.take(at_rest(spark, batches[1]), 1)
+    one.take(at_rest(spark, batches[2]), 2)
+    model, _ = expected_model(batches)
+    assert state_bytes(one._kept[1]) == state_bytes(model)
+
+
+def test_an_empty_micro_batch_teaches_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    batches = stream_of_points(4)
+    write_batches(tmp_path / "in", [batches[0], batches[1] + 1e6, batches[2]])
+    stream = files(spark, tmp_path / "in").filter("x < 1e5")
+    told = learn_all(stream, tmp_path / "state")
+    _, steps = expected_model([batches[0], batches[2]])
+    assert [batch_id for batch_id, _ in told] == [0, 2]
+    assert [step for _, step in told] == steps
+    nothing = spark.createDataFrame([], SCHEMA)
+    for summary in ("exact", "auto", "coreset"):
+        assert collected(nothing, summary=summary) is None
+
+
+def test_the_first_batches_may_be_too_small(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import spark as ks
+
+    taker = learner(spark, tmp_path)
+    taker.take(at_rest(spark, np.zeros((2, 3))), 0)
+    assert ks.load(str(tmp_path)).step_.waiting
+    assert (tmp_path / "model").is_dir() and not (tmp_path / "centroids").is_dir()
+    rows = at_rest(spark, np.ones((2, 3)))
+    found = ks.assign(rows, str(tmp_path), COLUMNS).collect()
+    assert [(row.cluster, row.id, row.distance) for row in found] == [(None, None, None)] * 2
+    taker.take(at_rest(spark, np.arange(12.0).reshape(4, 3)), 1)
+    assert ks.load(str(tmp_path)).cluster_centers_.shape == (4, 3)
+
+
+# --- storage -------------------------------------------------------------------------------------
+
+
+def test_any_file_system_of_sparks_keeps_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
+    """Here Hadoop's view of a local folder; hdfs, s3a and the like go the same way."""
+    from kmeander.spark.storage import (
+        Checkpoints,
+        HadoopPlace,
+        LocalPlace,
+        newest_from_executor,
+        place_at,
+        read_from_executor,
+    )
+
+    path = tmp_path / "a folder"
+    place = HadoopPlace(spark, f"file://{path}")
+    assert isinstance(place_at(spark, f"file://{path}"), LocalPlace)
+    assert isinstance(place_at(spark, str(path)), LocalPlace)
+    for kind in (place, LocalPlace(str(path))):
+        for file in path.glob("*") if path.is_dir() else []:
+            file.unlink()
+        saved = Checkpoints(kind, kept=2)
+        assert saved.newest() is None
+        for batch_id in (-1, 0, 7, 12, 123_456_789):
+            saved.save(batch_id, {"points": np.arange(3.0), "batch": batch_id})
+            assert saved.newest() == batch_id
+        saved.save(123_456_789, {"points": np.ones(2), "batch": "again"})
+        assert saved.read(123_456_789)["batch"] == "again"
+        assert saved.read(12)["points"].tolist() == [0.0, 1.0, 2.0]
+        names = sorted(file.name for file in path.glob("*.ckpt"))
+        assert names == ["batch-00000012.ckpt", "batch-123456789.ckpt"]
+        assert newest_from_executor(kind.uri) == 123_456_789
+        assert read_from_executor(path.as_uri(), 12)["batch"] == 12
+    assert newest_from_executor((tmp_path / "nowhere").as_uri()) is None
+
+
+def test_a_stream_is_learnt_through_hadoops_file_system(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kmeander import spark as ks
+    from kmeander.spark import models
+    from kmeander.spark.storage import HadoopPlace
+
+    monkeypatch.setattr(models, "place_at", HadoopPlace)
+    batches = stream_of_points(3)
+    write_batches(tmp_path / "in", batches)
+    learn_all(files(spark, tmp_path / "in"), (tmp_path / "state").as_uri())  # type: ignore[arg-type]
+    model, _ = expected_model(batches)
+    found = ks.load((tmp_path / "state").as_uri())
+    assert state_bytes(found._model) == state_bytes(model)
+    rows = ks.assign(at_rest(spark, batches[0]), (tmp_path / "state").as_uri()).collect()
+    assert len({row.cluster for row in rows}) > 1
+
+
+def test_a_damaged_checkpoint_is_not_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import spark as ks
+
+    with pytest.raises(CheckpointError, match=r"holds no model: no stream has been learnt there\."):
+        ks.load(str(tmp_path))
+    taker = learner(spark, tmp_path)
+    taker.take(at_rest(spark, stream_of_points(1)[0]), 0)
+    file = tmp_path / "model" / "batch-00000000.ckpt"
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(CheckpointError) as caught:
+        learner(spark, tmp_path)
+    assert str(caught.value).startswith(f"{file} is damaged: its checksum does not match")
+    assert str(caught.value).endswith(
+        f"Restore {file.as_uri()} from a copy; or remove it, to go on without what its batch has "
+        "taught."
+    )
+
+
+# --- assign --------------------------------------------------------------------------------------
+
+
+def fitted() -> tuple[ForgetfulKMeans, Array]:
+    points = drifting_stream(1, n_points=300)[0]
+    return estimator().partial_fit(points), points
+
+
+def test_rows_are_assigned_as_the_model_predicts(spark: SparkSession) -> None:
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql.functions import col
+
+    from kmeander import spark as ks
+
+    model, points = fitted()
+    frame = at_rest(spark, points, 3).selectExpr("x", "y", "z", "string(x) AS `a.name`")
+    arrays = frame.selectExpr("*", "array(x, y, z) v")
+    vectors = arrays.select("x", "y", "z", array_to_vector(col("v")).alias("v"))
+    for found in (
+        ks.assign(frame, model, COLUMNS),
+        ks.assign(arrays, model, "v"),
+        ks.assign(vectors, model, "v"),
+    ):
+        assert found.columns[-3:] == ["cluster", "id", "distance"]
+        rows = found.drop("a.name", "v").toArrow().to_pandas().to_numpy()
+        assert len(rows) == len(points)
+        assert (rows[:, 3] == model.predict(rows[:, :3])).all()
+        ids = getattr(model, "cluster_ids_", np.arange(4))
+        assert (rows[:, 4] == ids[rows[:, 3].astype(int)]).all()
+        distances = model.transform(rows[:, :3]).min(axis=1)
+        np.testing.assert_array_equal(rows[:, 5], distances)
+    plan = ks.assign(frame, model, COLUMNS)._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ArrowEvalPython") == 1
+
+
+def test_rows_that_are_no_points_have_no_cluster(spark: SparkSession) -> None:
+    from kmeander import spark as ks
+
+    model, _ = fitted()
+    rows = [(0.0, 0.0, 0.0), (None, 0.0, 0.0), (0.0, float("nan"), 0.0), (0.0, 0.0, float("inf"))]
+    frame = spark.createDataFrame(rows, SCHEMA).coalesce(1)
+    by_columns = ks.assign(frame, model, COLUMNS).collect()
+    assert [row.cluster is None for row in by_columns] == [False, True, True, True]
+    assert [row.distance is None for row in by_columns] == [False, True, True, True]
+    null = frame.selectExpr("if(y = 0, array(x, y, z), null) v")
+    assert [row.cluster is None for row in ks.assign(null, model, "v").collect()] == [
+        False, True, True, True,
+    ]  # fmt: skip
+    nothing = ks.assign(frame.filter("x > 1"), model, COLUMNS).collect()
+    assert nothing == []
+
+
+def test_assigning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.errors import PythonException
+
+    from kmeander import spark as ks
+
+    model, points = fitted()
+    frame = at_rest(spark, points[:2])
+    for call, message in (
+        (lambda: ks.assign(frame, model),
+         "features must be given: the model has learnt from arrays, which name no columns."),
+        (lambda: ks.assign(frame.withColumnRenamed("z", "id"), model, ["x", "y", "id"]),
+         "the frame has a column 'id' already. Pass prefix='cluster_', or any other that makes "
+         "names of their own."),
+        (lambda: ks.assign(frame, ForgetfulKMeans(), COLUMNS),
+         "model has no clusters yet. Let it learn first; a checkpoint's path may be given before."),
+        (lambda: ks.assign(frame, tmp_path),
+         f"features must be given: {tmp_path} holds no centroids yet that would tell the columns."),
+        (lambda: ks.register(spark, "f", tmp_path),
+         f"{tmp_path} holds no centroids yet: no batch has been learnt there."),
+    ):  # fmt: skip
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value) == message
+    with pytest.raises(InputTypeError, match=r"model must be a kmeander\.ForgetfulKMeans or the"):
+        ks.assign(frame, 3)  # type: ignore[arg-type]
+    renamed = frame.withColumnRenamed("z", "id")
+    found = ks.assign(renamed, model, ["x", "y", "id"], prefix="cluster_")
+    assert found.columns == ["x", "y", "id", "cluster_cluster", "cluster_id", "cluster_distance"]
+    with pytest.raises(PythonException, match="the features have 2 values, the model has learnt 3"):
+        ks.assign(frame, model, ["x", "y"]).collect()
+
+
+def test_sql_assigns_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import spark as ks
+
+    model, points = fitted()
+    at_rest(spark, points).createOrReplaceTempView("readings")
+    learner(spark, tmp_path, model=model._model).begin()
+    for known in (model, tmp_path):
+        ks.register(spark, "segment", known)
+        rows = spark.sql(
+            "SELECT segment(x, y, z).cluster AS c, segment(array(x, y, z)) AS s, x, y, z "
+            "FROM readings"
+        ).collect()
+        table = np.array([[row.x, row.y, row.z] for row in rows])
+        assert [row.c for row in rows] == model.predict(table).tolist()
+        assert [row.s.cluster for row in rows] == [row.c for row in rows]
+    (row,) = spark.sql("SELECT segment(0, cast(null AS double), 1.5) AS s").collect()
+    assert row.s.asDict() == {"cluster": None, "id": None, "distance": None}
+
+
+def test_a_streaming_frame_is_told_the_newest_model_at_each_micro_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """While another query, here a hand, learns in between."""
+    from kmeander import spark as ks
+
+    batches = stream_of_points(3)
+    taker = learner(spark, tmp_path / "state")
+    taker.take(at_rest(spark, batches[0]), 0)
+    write_batches(tmp_path / "in", batches)
+    found: list[bool] = []
+
+    def check(frame: DataFrame, batch_id: int) -> None:
+        rows: Array = np.array(frame.select("x", "y", "z", "cluster").collect())
+        centroids = ks.load(str(tmp_path / "state"), spark=spark).cluster_centers_
+        expected = np.argmin(((rows[:, np.newaxis, :3] - centroids) ** 2).sum(axis=2), axis=1)
+        found.append(bool((rows[:, 3] == expected).all()))
+        if batch_id < 2:
+            taker.take(at_rest(spark, batches[batch_id + 1]), batch_id + 1)
+
+    assigned = ks.assign(files(spark, tmp_path / "in").repartition(3), str(tmp_path / "state"))
+    query = assigned.writeStream.foreachBatch(check)
+    started = query.option("checkpointLocation", str(tmp_path / "q")).trigger(availableNow=True)
+    started.start().awaitTermination()
+    assert found == [True, True, True]
+    (before, after) = (
+        ks.load(str(tmp_path / "state")).cluster_centers_,
+        expected_model(batches)[0].centroids,
+    )
+    assert (before == after).all()
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+def test_learning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import PrivilegedKMeans
+    from kmeander import spark as ks
+
+    write_file(tmp_path / "in", "0", {"x": [0.0], "y": [0.0], "z": [0.0]})
+    stream = files(spark, tmp_path / "in")
+    for change, message in (
+        ({"summary": "some"},
+         "summary must be one of 'auto', 'exact', 'coreset', got 'some'."),
+        ({"coreset_size": 7},
+         "coreset_size must be a whole number of at least 8, got 7. It is the weighted means of a "
+         "batch, two or more for each cluster."),
+        ({"driver_bytes": 0.5},
+         "driver_bytes must be a whole number of at least 1, got 0.5. It is the most bytes of "
+         "features for which a batch is exact."),
+        ({"stream": at_rest(spark, np.zeros((1, 3)))},
+         "stream must be a streaming frame, as spark.readStream makes, got a frame at rest. Learn "
+         "that with ForgetfulKMeans.partial_fit."),
+        ({"model": PrivilegedKMeans(4)},
+         "model must be a kmeander.ForgetfulKMeans, got PrivilegedKMeans."),
+    ):  # fmt: skip
+        given: dict[str, Any] = {
+            "stream": stream,
+            "features": COLUMNS,
+            "model": estimator(),
+            "checkpoint": tmp_path / "state",
+            **change,
+        }
+        with pytest.raises((InputError, InputTypeError)) as caught:
+            ks.learn(**given)
+        assert str(caught.value) == message
+    assert not (tmp_path / "state").exists()
+
+
+def test_executors_that_have_no_kmeander_are_told_of(spark: SparkSession) -> None:
+    from pyspark.errors import PythonException
+
+    from kmeander import StreamError
+    from kmeander.spark.batches import Collector
+    from kmeander.spark.columns import Features
+
+    class Elsewhere:
+        def __init__(self, problem: str) -> None:
+            self.problem = problem
+
+        def select(self, *_: Any) -> Elsewhere:
+            return self
+
+        def mapInArrow(self, *_: Any) -> Elsewhere:  # noqa: N802
+            return self
+
+        def toArrow(self) -> None:  # noqa: N802
+            raise PythonException(self.problem)
+
+    features = Features.of(at_rest(spark, np.zeros((1, 3))), COLUMNS)
+    collector = Collector(features, "exact", 1, 1)
+    with pytest.raises(StreamError, match="Python of Spark's executors cannot import kmeander"):
+        collector.batch(Elsewhere("No module named 'kmeander'"), 0)  # type: ignore[arg-type]
+    with pytest.raises(PythonException, match="out of disk"):
+        collector.batch(Elsewhere("out of disk"), 0)  # type: ignore[arg-type]

@@ -1,0 +1,219 @@
+"""Ids that last: who keeps one, that none is used twice, and labels carried forward."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from kmeander import (
+    FSKM,
+    PSKM,
+    Batch,
+    ForgetfulKMeans,
+    InputError,
+    Step,
+    load,
+    remap,
+    run,
+)
+from kmeander.sinks.steps import read_steps
+from kmeander.tracking import id_matching as identity
+from tests.conftest import INITS, drifting_stream
+from tests.storage.test_checkpoint import GOLDEN
+
+
+def steps_of(model: FSKM | PSKM, batches: list[NDArray[np.float64]]) -> list[Step]:
+    return [model.step(Batch(index, points)) for index, points in enumerate(batches)]
+
+
+@pytest.mark.parametrize("init", INITS)
+@pytest.mark.parametrize("seed", range(5))
+def test_ids_are_never_used_twice_and_ends_are_told_once(init: str, seed: int) -> None:
+    steps = steps_of(FSKM(5, init=init, random_state=seed), drifting_stream(30, seed=seed))
+    seen, alive = set(range(5)), set(range(5))
+    for before, step in pairwise(steps):
+        assert step.ids is not None
+        now = set(step.ids.tolist())
+        assert len(now) == 5
+        begun = {e.cluster for e in step.events if e.kind in ("born", "split")}
+        ended = {e.cluster for e in step.events if e.kind in ("died", "absorbed")}
+        assert now - alive == begun and not begun & seen
+        assert alive - now == ended
+        assert {old for old, _ in step.ended[len(before.ended) :]} == ended
+        for event in step.events:
+            if event.kind == "absorbed":
+                assert event.other in now
+            if event.kind == "split":
+                assert event.other in alive & now
+        seen |= now
+        alive = now
+
+
+def test_a_cluster_that_wanders_keeps_its_id() -> None:
+    rng = np.random.default_rng(0)
+    model = FSKM(3, random_state=0)
+    for index in range(40):
+        centres = np.array([[0.0, 0.6 * index], [30.0, 0.0], [-30.0, 0.0]])
+        model.step(Batch(index, np.repeat(centres, 60, axis=0) + rng.normal(size=(180, 2))))
+    assert model.cluster_ids is not None
+    assert sorted(model.cluster_ids.tolist()) == [0, 1, 2]
+
+
+def test_a_cluster_seeded_anew_gets_a_new_id() -> None:
+    """With PC a centroid whose points have all left the window takes the costliest point."""
+    model = FSKM(2, init="previous", rho=0.5, max_batches=1, random_state=0)
+    first = model.step(Batch(0, [[0.0], [1.0], [50.0], [51.0]]))
+    later = model.step(Batch(1, [[0.0], [1.0], [2.0], [9.0]]))
+    assert later.reseeded
+    assert first.ids is not None and later.ids is not None
+    assert first.centroids is not None
+    far = int(first.ids[int(first.centroids.ravel().argmax())])
+    assert [(e.kind, e.cluster) for e in later.events if e.kind != "split"][:1] == [("died", far)]
+    assert sorted(later.ids.tolist()) == sorted({1 - far, 2})
+
+
+@given(st.integers(0, 10_000), st.sampled_from(INITS), st.integers(1, 9))
+def test_a_model_put_away_goes_on_with_its_ids(seed: int, init: str, cut: int) -> None:
+    batches = drifting_stream(10, seed=seed)
+    whole = FSKM(4, init=init, random_state=0)
+    expected = steps_of(whole, batches)
+    model = FSKM(4, init=init, random_state=0)
+    steps_of(model, batches[:cut])
+    model = FSKM.from_state(pickle.loads(pickle.dumps(model.state())))
+    for index in range(cut, 10):
+        step = model.step(Batch(index, batches[index]))
+        assert step == expected[index]
+        assert step.ended == expected[index].ended
+    assert model.state()["lineage"].keys() == whole.state()["lineage"].keys()
+    for name, value in model.state()["lineage"].items():
+        np.testing.assert_array_equal(value, whole.state()["lineage"][name])
+
+
+def test_ids_survive_save_pickle_and_older_files(tmp_path: Path) -> None:
+    model = ForgetfulKMeans(4, random_state=0)
+    for points in drifting_stream(20, seed=1):
+        model.partial_fit(points)
+    assert model.cluster_ids_.max() > 3
+    model.save(tmp_path / "model")
+    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert copy.cluster_ids_.tolist() == model.cluster_ids_.tolist()
+        assert copy.step_.ended == model.step_.ended
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kmeander.storage.model_file.INSTRUCTION_SET", "avx2")
+        assert load(GOLDEN).cluster_ids_.tolist() == [0, 1, 2]
+
+
+def test_a_drift_told_to_pskm_keeps_what_can_be_kept() -> None:
+    model = PSKM(2, random_state=0)
+    model.step(Batch(0, [[0.0], [1.0], [50.0], [51.0]], concept=0))
+    step = model.step(Batch(1, [[0.5], [1.5], [49.0], [52.0]], concept=1))
+    assert step.ids is not None and sorted(step.ids.tolist()) == [0, 1]
+
+
+def ended_step(index: int, ids: list[int], ended: tuple[tuple[int, int], ...] = ()) -> Step:
+    return Step(index, 1, False, 0.5, 1, 1.0, ids=np.array(ids), ended=ended)
+
+
+def test_labels_are_carried_through_all_that_happened() -> None:
+    first = ended_step(3, [0, 1, 5])
+    later = ended_step(9, [5, 8, 9], ((7, -1), (0, 6), (1, -1), (6, 5)))
+    labels = np.array([[0, 1], [5, -1]])
+    assert remap(labels, first, later).tolist() == [[5, -1], [5, -1]]
+    assert remap([], first, later).tolist() == []
+    assert remap([0, 5], first, first).tolist() == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("labels", "first", "later", "message"),
+    [
+        ([2], ended_step(0, [0, 1]), ended_step(1, [0, 1]),
+         "labels holds 2, which is no cluster of batch 0; those are 0, 1. Rows of the centroids "
+         "become ids by from_step.ids[labels]."),
+        ([0], ended_step(4, [0, 1]), ended_step(1, [0, 1]),
+         "to_step is batch 1, before from_step, batch 4. Labels can only be carried forward."),
+        ([0], ended_step(0, [0, 1]), ended_step(1, [2, 1]),
+         "to_step does not know what became of cluster 0: the two Steps are of different runs, or "
+         "to_step was read without those before it. Read both with read_steps from the first line "
+         "on."),
+        ([0.5], ended_step(0, [0, 1]), ended_step(1, [0, 1]),
+         "labels must be whole numbers, got an array of float64."),
+        ([0], Step(7, 1, True, 0.5, 1, 1.0), ended_step(8, [0, 1]),
+         "from_step is batch 7, which has no ids: the model was still waiting, or an older "
+         "kmeander wrote it."),
+    ],
+)  # fmt: skip
+def test_labels_that_cannot_be_carried(
+    labels: list[float], first: Step, later: Step, message: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        remap(labels, first, later)
+    assert str(raised.value) == message
+
+
+def test_sinks_write_ids_and_steps_read_back_can_be_remapped(tmp_path: Path) -> None:
+    batches = drifting_stream(16, seed=1)
+    steps, rows = tmp_path / "steps.jsonl", tmp_path / "rows.parquet"
+    settings: dict[str, Any] = {"init": "hungarian", "rho": 0.5, "refine": None}
+    settings["forgetting"] = "fixed"
+    run(batches, 4, **settings, steps=steps, assignments=rows, centroids=tmp_path / "c.csv")
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    model = FSKM(4, **settings, random_state=0)
+    expected = []
+    for index, points in enumerate(batches):
+        model.step(Batch(index, points))
+        assert model.cluster_ids is not None and model.labels is not None
+        expected += model.cluster_ids[model.labels].tolist()
+    assert max(expected) > 3
+    assert pq.read_table(rows)["cluster"].to_pylist() == expected
+    assert model.cluster_ids is not None
+    table = pyarrow.csv.read_csv(tmp_path / "c.csv")
+    assert table["cluster"].to_pylist() == model.cluster_ids.tolist()
+    found = list(read_steps(steps))
+    assert model.last_step is not None
+    assert found[-1].ended == model.last_step.ended
+    assert found[-1].ids is not None and found[0].ids is not None
+    carried = remap(found[0].ids, found[0], found[-1])
+    assert set(carried.tolist()) <= {-1, *found[-1].ids.tolist()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_single_suspect_is_judged_as_among_several(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The short way says what the long one says, at every batch of streams that jump about."""
+
+    def steps() -> list[Step]:
+        rng = np.random.default_rng(seed)
+        model = FSKM(6, init="previous", rho=0.6, random_state=seed)
+        centres = rng.normal(scale=4.0, size=(6, 3))
+        found = []
+        for index in range(60):
+            if index % 3 == 0:  # one goes far away, another a little
+                centres[rng.integers(6)] += rng.normal(scale=4.0, size=3)
+                centres[rng.integers(6)] += rng.normal(scale=0.5, size=3)
+            points = centres[rng.integers(6, size=90)] + rng.normal(size=(90, 3))
+            found.append(model.step(Batch(index, points)))
+        return found
+
+    asked = []
+    stays = identity._stays
+
+    def noted(*arguments: Any) -> bool:
+        asked.append(stays(*arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(identity, "_stays", noted)
+    short = steps()
+    assert True in asked
+    monkeypatch.setattr(identity, "_stays", lambda *_: False)
+    assert steps() == short
