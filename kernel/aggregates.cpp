@@ -95,9 +95,8 @@ void Aggregates::settle() {
     for (std::size_t b = 0; b < batches_.size(); ++b)
         if (is_marked(scatter_marks_[b], kTouched))
             operations += kPerSquare * static_cast<double>(batches_[b].rows.count * d_);
-    team_.run(batches_.size(), operations, [&](std::size_t b, std::size_t worker) {
-        scatter(b, benches_[worker]);
-    });
+    team_.run(batches_.size(), operations,
+              [&](std::size_t b, std::size_t worker) { scatter(b, benches_[worker]); });
 }
 
 void Aggregates::sum_marked(std::uint8_t from_mark) {
@@ -110,8 +109,8 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
         most_rows = std::max(most_rows, batches_[b].rows.count);
     }
     const double operations = kPerSum * static_cast<double>(n_rows * d_);
-    // Threads share batches, or where one is too large each batch by clusters: a sum takes its rows in
-    // order, whoever adds.
+    // Threads share batches, or where one is too large each batch by clusters: a sum takes its rows
+    // in order, whoever adds.
     const std::size_t slices = most_rows * team_.size() > n_rows ? std::min(team_.size(), k_) : 1;
     team_.run(changed.size() * slices, operations, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;
@@ -149,8 +148,8 @@ void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, s
         std::fill_n(rests + c * d_, d_, 0.0);
     }
     const std::size_t n_members = find_members(batch, bench);
-    set_.add_rows(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members, batch.sums,
-                  rests);
+    set_.add_rows(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members,
+                  batch.sums, rests);
     for (std::size_t c = first; c < last; ++c)
         if (bench.stale[c] != 0.0F)
             for (std::size_t j = 0; j < d_; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
@@ -188,8 +187,8 @@ void Aggregates::scatter(std::size_t b, Bench &bench) {
             means[c * d_ + j] = batch.sums[c * d_ + j] / batch.masses[c];
     }
     const std::size_t n_members = find_members(batch, bench);
-    set_.add_squares(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members, means,
-                     quarters);
+    set_.add_squares(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members,
+                     means, quarters);
     for (std::size_t c = 0; c < k_; ++c) {
         const double *sums = quarters + 4 * c;
         if (bench.stale[c] != 0.0F) batch.scatter[c] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
@@ -202,8 +201,8 @@ Errors Aggregates::errors(const double *centroids) {
     double *gap = gaps_.data();
     for (const Batch &batch : batches_) {
         errors.newest = 0.0;
-        // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing cancels
-        // however far from zero the points lie.
+        // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing
+        // cancels however far from zero the points lie.
         set_.squared_to_means(batch.sums, batch.masses, k_, d_, centroids, gap);
         for (std::size_t c = 0; c < k_; ++c, ++gap)
             if (batch.masses[c] > 0.0) errors.newest += batch.scatter[c] + batch.masses[c] * *gap;
@@ -212,9 +211,9 @@ Errors Aggregates::errors(const double *centroids) {
     return errors;
 }
 
-// A batch pulls each centroid towards its own mean; without it the centroid would be farther away by
-// the factor mass / (mass - its share). Labels are taken to stay. Where hardly one row of the cluster
-// would be left it is the rows that are left out, one at a time.
+// A batch pulls each centroid towards its own mean; without it the centroid would be farther away
+// by the factor mass / (mass - its share). Labels are taken to stay. Where hardly one row of the
+// cluster would be left it is the rows that are left out, one at a time.
 double Aggregates::error_left_out() {
     masses();
     double error = 0.0;

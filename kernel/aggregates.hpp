@@ -49,8 +49,8 @@ private:
 
     // Room for the work of one thread.
     struct Bench {
-        Buffer<double> means, rests;    // (k, d)
-        Buffer<double> quarters;        // (k, 4)
+        Buffer<double> means, rests;  // (k, d)
+        Buffer<double> quarters;      // (k, 4)
         std::vector<double> point;
         std::vector<float> stale;       // per cluster: 1 if it is added up anew
         Buffer<std::uint32_t> members;  // the rows of these

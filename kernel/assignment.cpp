@@ -31,8 +31,8 @@ void PackedCentroids::pack(const double *centroids) {
     }
 }
 
-// Along each column the middle one of three: a cluster of values that stand for something else, like
-// 1e30 for "none", must not take the digits of all others.
+// Along each column the middle one of three: a cluster of values that stand for something else,
+// like 1e30 for "none", must not take the digits of all others.
 void PackedCentroids::choose_shift(const double *centroids) {
     shift_.resize(d_);
     const double *middle = centroids + k_ / 2 * d_, *last = centroids + (k_ - 1) * d_;
@@ -59,8 +59,8 @@ std::size_t find_nearest(const double *const *points, std::size_t count, std::si
     }
     std::uint32_t doubtful[kGroupRows];
     set.narrow(points, count, d, packed.shift(), room);
-    const std::size_t n_doubtful =
-        set.screen(room, count, d, packed.narrow(), chosen, n_chosen, labels, upper, lower, doubtful);
+    const std::size_t n_doubtful = set.screen(room, count, d, packed.narrow(), chosen, n_chosen,
+                                              labels, upper, lower, doubtful);
     if (n_doubtful == 0) return 0;
     const double *again[kGroupRows];
     std::int32_t found[kGroupRows];
@@ -79,8 +79,8 @@ std::size_t find_nearest(const double *const *points, std::size_t count, std::si
 
 namespace {
 
-// Labels and squared distances of all rows, and bounds: found(begin, end, upper, lower) is called for
-// each group of them.
+// Labels and squared distances of all rows, and bounds: found(begin, end, upper, lower) is called
+// for each group of them.
 template <class Found>
 void sweep(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
            std::int32_t *labels, double *squared, const Found &found) {

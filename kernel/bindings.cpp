@@ -32,8 +32,9 @@ void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t
                       squared.data());
 }
 
-void merge_costs(const Centroids &previous, const Weights &previous_masses, const Centroids &current,
-                 const Weights &current_masses, Out2 squared, Out2 costs) {
+void merge_costs(const Centroids &previous, const Weights &previous_masses,
+                 const Centroids &current, const Weights &current_masses, Out2 squared,
+                 Out2 costs) {
     const std::size_t n = previous.shape(0), m = current.shape(0);
     need(previous.shape(1) == current.shape(1), "centroids differ in columns");
     need(previous_masses.shape(0) == n && current_masses.shape(0) == m,
@@ -55,8 +56,8 @@ void average(const Centroids &previous, const Weights &previous_masses, const Ce
     for (std::size_t c = 0; c < n; ++c)
         need(partners.data()[c] < static_cast<std::int64_t>(m), "a partner that there is not");
     kmeander::average({aligned(previous.data()), aligned(previous_masses.data()), n},
-                      {aligned(current.data()), aligned(current_masses.data()), m},
-                      partners.data(), d, means.data());
+                      {aligned(current.data()), aligned(current_masses.data()), m}, partners.data(),
+                      d, means.data());
 }
 
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
@@ -79,12 +80,14 @@ std::int64_t first_beyond(const Points &points, double limit, std::optional<OutP
     const kmeander::Rows rows = rows_of(points);
     void *to = nullptr;
     if (copy)
-        std::visit([&](const auto &out) {
-            need(out.shape(0) == rows.count && out.shape(1) == rows.columns &&
-                     sizeof(*out.data()) == (rows.is_float32 ? sizeof(float) : sizeof(double)),
-                 "a copy does not fit the points");
-            to = out.data();
-        }, *copy);
+        std::visit(
+            [&](const auto &out) {
+                need(out.shape(0) == rows.count && out.shape(1) == rows.columns &&
+                         sizeof(*out.data()) == (rows.is_float32 ? sizeof(float) : sizeof(double)),
+                     "a copy does not fit the points");
+                to = out.data();
+            },
+            *copy);
     const nb::gil_scoped_release release;
     return kmeander::first_beyond(rows, limit, to);
 }
@@ -102,7 +105,8 @@ const char *instruction_set() { return kmeander::instruction_set().name; }
 
 NB_MODULE(_kernel, module) {
     using namespace nb::literals;
-    // A model that is alive when Python ends, as after an error, is no fault that users should read of.
+    // A model that is alive when Python ends, as after an error, is no fault that users should read
+    // of.
     nb::set_leak_warnings(false);
     module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
     module.def("nearest", &nearest, "points"_a, "centroids"_a, "labels"_a.noconvert(),

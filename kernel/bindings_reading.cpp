@@ -15,8 +15,8 @@ namespace {
 using kmeander::Division;
 
 void valleys(const Window &window, std::size_t first, const Division &division,
-             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster, double shallow,
-             Out1<std::int32_t> neighbours, Out1<double> as_one,
+             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
+             double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
              Out1<double> as_two) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0 && rows_per_cluster > 0, "no centroids or rows");
@@ -39,13 +39,13 @@ void valleys(const Window &window, std::size_t first, const Division &division,
                             shallow, neighbours.data(), as_one.data(), as_two.data());
 }
 
-using Named = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>,
-                         std::vector<std::int32_t>>;
+using Named =
+    std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::vector<std::int32_t>>;
 
-Named compare(const Division &division, const Window &window, std::optional<Weights> points_per_mass,
-              std::optional<In1<bool>> is_whole, const In1<std::int64_t> &oldest,
-              const In1<std::int64_t> &since, const Weights &moved, double moved_level,
-              double share_level, Out2 evidence) {
+Named compare(const Division &division, const Window &window,
+              std::optional<Weights> points_per_mass, std::optional<In1<bool>> is_whole,
+              const In1<std::int64_t> &oldest, const In1<std::int64_t> &since, const Weights &moved,
+              double moved_level, double share_level, Out2 evidence) {
     need(division.totals != nullptr, "a division without totals");
     const Division::Totals &known = *division.totals;
     const std::size_t n_batches = known.n_batches, k = known.k;
@@ -68,8 +68,8 @@ Named compare(const Division &division, const Window &window, std::optional<Weig
 
 // Weight that went from each cluster before to each cluster now: decayed in all batches, and in the
 // newest, whose points `arrived` divides by the clusters before.
-void flows(const Window &window, const Division *known, std::size_t points_gone, const Division &arrived,
-           const Division &found, Out2 flow, Out2 newest) {
+void flows(const Window &window, const Division *known, std::size_t points_gone,
+           const Division &arrived, const Division &found, Out2 flow, Out2 newest) {
     const std::size_t k = flow.shape(0);
     need(window.size() > 0, "no batches");
     for (const Out2 &table : {flow, newest})
@@ -93,8 +93,8 @@ void flows(const Window &window, const Division *known, std::size_t points_gone,
         if (is_newest) then = last_labels(arrived, batch.rows.count, k);
         for (std::size_t i = 0; i < batch.rows.count; ++i) {
             const double weight = batch.shares == nullptr ? 1.0 : batch.shares[i];
-            const std::size_t pair = static_cast<std::size_t>(then[i]) * k +
-                                     static_cast<std::size_t>(now[i]);
+            const std::size_t pair =
+                static_cast<std::size_t>(then[i]) * k + static_cast<std::size_t>(now[i]);
             flow.data()[pair] += window.decay()[b] * weight;
             if (is_newest) newest.data()[pair] += weight;
         }
@@ -107,11 +107,12 @@ using Cell = std::tuple<double, double, double>;
 using Explained = std::tuple<double, std::vector<double>, std::vector<double>,
                              std::vector<std::tuple<std::size_t, std::size_t, Cell, Cell>>>;
 
-// Why the batch, divided by `arrived`, costs more under `centroids` than the first batches of the window
-// did, whose points are the last that `division` knows.
-Explained explain(const Window &window, std::size_t n_batches, const Division &division, double within,
-                  const Remembered &batch, const Division &arrived, double batch_within,
-                  const Centroids &centroids, std::size_t n_parts, std::size_t n_threads) {
+// Why the batch, divided by `arrived`, costs more under `centroids` than the first batches of the
+// window did, whose points are the last that `division` knows.
+Explained explain(const Window &window, std::size_t n_batches, const Division &division,
+                  double within, const Remembered &batch, const Division &arrived,
+                  double batch_within, const Centroids &centroids, std::size_t n_parts,
+                  std::size_t n_threads) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0 && n_batches > 0 && n_batches <= window.size(), "no centroids or batches");
     window.need_columns(d);
@@ -141,7 +142,8 @@ Explained explain(const Window &window, std::size_t n_batches, const Division &d
     std::vector<std::tuple<std::size_t, std::size_t, Cell, Cell>> parts;
     for (const kmeander::Explanation::Part &part : found.parts)
         parts.emplace_back(part.cluster, part.column, told(part.before), told(part.now));
-    return {found.difference, std::move(found.clusters), std::move(found.columns), std::move(parts)};
+    return {found.difference, std::move(found.clusters), std::move(found.columns),
+            std::move(parts)};
 }
 
 }  // namespace

@@ -118,10 +118,9 @@ nb::object show_totals(nb::handle_t<Division> self) {
     const Division &division = *nb::inst_ptr<Division>(self);
     if (!division.totals) return nb::none();
     const Division::Totals &totals = *division.totals;
-    return nb::make_tuple(
-        shown(totals.masses.data(), {totals.n_batches, totals.k}, self),
-        shown(totals.sums.data(), {totals.n_batches, totals.k, totals.d}, self),
-        shown(totals.scatter.data(), {totals.n_batches, totals.k}, self));
+    return nb::make_tuple(shown(totals.masses.data(), {totals.n_batches, totals.k}, self),
+                          shown(totals.sums.data(), {totals.n_batches, totals.k, totals.d}, self),
+                          shown(totals.scatter.data(), {totals.n_batches, totals.k}, self));
 }
 
 Shown<double> show_decay(nb::handle_t<Window> self) {
@@ -147,8 +146,7 @@ Division renumbered(const Division &division, const In1<std::int64_t> &order, st
     }
     const std::size_t n_points = division.n_points();
     points->labels.resize(n_points);
-    for (std::size_t i = 0; i < n_points; ++i)
-        points->labels[i] = ids[division.points->labels[i]];
+    for (std::size_t i = 0; i < n_points; ++i) points->labels[i] = ids[division.points->labels[i]];
     fill(points->upper, division.points->upper.data(), n_points);
     fill(points->lower, division.points->lower.data(), n_points);
     return {std::move(points), nullptr};
@@ -204,7 +202,8 @@ std::tuple<double, double, Division> measure(const Remembered &batch, const Cent
     return {found.error, found.relative, Division{std::move(points), nullptr}};
 }
 
-std::tuple<std::size_t, std::int64_t, Division> seed(const Remembered &batch, const Weights &uniforms,
+std::tuple<std::size_t, std::int64_t, Division> seed(const Remembered &batch,
+                                                     const Weights &uniforms,
                                                      Out1<std::int64_t> chosen,
                                                      std::size_t n_threads) {
     need(uniforms.shape(0) > 0 && chosen.shape(0) == uniforms.shape(0), "no uniforms");
@@ -214,10 +213,9 @@ std::tuple<std::size_t, std::int64_t, Division> seed(const Remembered &batch, co
     points->labels.resize(n_points);
     points->upper.resize(n_points);
     points->lower.resize(n_points);
-    const kmeander::Seeds seeds =
-        kmeander::seed(batch.rows, batch.shares, uniforms.data(), uniforms.shape(0), n_threads,
-                       chosen.data(), points->labels.data(), points->upper.data(),
-                       points->lower.data());
+    const kmeander::Seeds seeds = kmeander::seed(
+        batch.rows, batch.shares, uniforms.data(), uniforms.shape(0), n_threads, chosen.data(),
+        points->labels.data(), points->upper.data(), points->lower.data());
     points->snapshot.resize(seeds.count * d);
     for (std::size_t s = 0; s < seeds.count; ++s)
         kmeander::instruction_set().widen(batch.rows, static_cast<std::size_t>(chosen.data()[s]),
@@ -225,8 +223,8 @@ std::tuple<std::size_t, std::int64_t, Division> seed(const Remembered &batch, co
     return {seeds.count, seeds.n_distances, Division{std::move(points), nullptr}};
 }
 
-// What is known of the points of a window: of its first batches by `known`, without those that it begins
-// with and that have gone since, and of the newest.
+// What is known of the points of a window: of its first batches by `known`, without those that it
+// begins with and that have gone since, and of the newest.
 struct KnownOf {
     const Division *known;
     std::size_t batches_gone, points_gone;
@@ -257,7 +255,8 @@ KnownOf check_known(const Division *known, std::size_t batches_gone, std::size_t
     return found;
 }
 
-// Points that one task copies, and about how many multiplications would take as long as to copy one.
+// Points that one task copies, and about how many multiplications would take as long as to copy
+// one.
 constexpr std::size_t kPointsCopied = 32768;
 constexpr double kPerCopied = 80.0;
 
@@ -288,8 +287,8 @@ std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t
     return points;
 }
 
-using Report = std::tuple<Division, std::int64_t, std::int64_t, bool, double, double, double, double,
-                          std::vector<std::int32_t>>;
+using Report = std::tuple<Division, std::int64_t, std::int64_t, bool, double, double, double,
+                          double, std::vector<std::int32_t>>;
 
 Report lloyd(const Window &window, const Division *known, std::size_t batches_gone,
              std::size_t points_gone, const Division *newest, Out2 centroids,
@@ -321,7 +320,8 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
         totals->sums.resize(n_batches * k * d);
         totals->scatter.resize(n_batches * k);
         std::size_t n_summed = 0;  // batches whose totals are known
-        const Division::Totals *summed = found.known == nullptr ? nullptr : found.known->totals.get();
+        const Division::Totals *summed =
+            found.known == nullptr ? nullptr : found.known->totals.get();
         if (summed != nullptr && summed->k == k && summed->d == d) {
             n_summed = std::min(summed->n_batches - batches_gone, n_batches);
             const std::size_t first = batches_gone * k;
@@ -334,14 +334,15 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
         std::size_t begin = 0;
         for (std::size_t b = 0; b < n_batches; ++b) {
             const double *snapshot = nullptr;
-            if (begin < found.n_points()) snapshot = found.known->points->snapshot.data();
+            if (begin < found.n_points())
+                snapshot = found.known->points->snapshot.data();
             else if (b + 1 == n_batches && found.newest != nullptr)
                 snapshot = found.newest->points->snapshot.data();
             batches.push_back({window[b].rows, window[b].shares, window.decay()[b],
                                points->labels.data() + begin, points->upper.data() + begin,
-                               points->lower.data() + begin, snapshot, totals->masses.data() + b * k,
-                               totals->sums.data() + b * k * d, totals->scatter.data() + b * k,
-                               b < n_summed});
+                               points->lower.data() + begin, snapshot,
+                               totals->masses.data() + b * k, totals->sums.data() + b * k * d,
+                               totals->scatter.data() + b * k, b < n_summed});
             begin += window[b].rows.count;
         }
         kmeander::LloydReport report =
@@ -354,7 +355,7 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
             kmeander::instruction_set().squared_pairs(&now, &then, 1, d, &squared);
             moved->data()[c] = std::sqrt(squared);
         }
-        return {Division{points, totals}, report.n_iter,      report.n_distances,
+        return {Division{points, totals}, report.n_iter,       report.n_distances,
                 report.converged,         report.first.window, report.last.window,
                 report.last.newest,       report.left_out,     std::move(report.reseeded)};
     } catch (const kmeander::Interrupted &) {
@@ -362,11 +363,11 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
     }
 }
 
-// Known parts as one, if both are known at `centroids` and cover all points. Its totals are those of the
-// first, of which batches may have gone.
-std::optional<Division> joined(const Window &window, const Division *known, std::size_t batches_gone,
-                               std::size_t points_gone, const Division *newest,
-                               const Centroids &centroids) {
+// Known parts as one, if both are known at `centroids` and cover all points. Its totals are those
+// of the first, of which batches may have gone.
+std::optional<Division> joined(const Window &window, const Division *known,
+                               std::size_t batches_gone, std::size_t points_gone,
+                               const Division *newest, const Centroids &centroids) {
     const std::size_t n_places = centroids.shape(0) * centroids.shape(1);
     const std::size_t n_points = window.need_columns(centroids.shape(1));
     const KnownOf found =
@@ -398,8 +399,8 @@ std::tuple<Division, std::int64_t, std::int64_t, std::vector<std::int32_t>> swap
     for (std::size_t b = 0; b < window.size(); ++b) {
         batches.push_back({window[b].rows, window[b].shares, window.decay()[b],
                            points->labels.data() + begin, points->upper.data() + begin,
-                           points->lower.data() + begin, centroids.data(), nullptr, nullptr, nullptr,
-                           false});
+                           points->lower.data() + begin, centroids.data(), nullptr, nullptr,
+                           nullptr, false});
         begin += window[b].rows.count;
     }
     kmeander::SwapReport report = kmeander::swap_centroids(
@@ -429,7 +430,8 @@ void define_window(nb::module_ &module) {
         .def("without_totals", &without_totals)
         .def("renumbered", &renumbered, "order"_a, "d"_a);
     nb::class_<Window>(module, "Window", nb::is_final())
-        .def(nb::init<nb::tuple, const std::vector<double> &, double>(), "batches"_a, "ages"_a, "rho"_a)
+        .def(nb::init<nb::tuple, const std::vector<double> &, double>(), "batches"_a, "ages"_a,
+             "rho"_a)
         .def_prop_ro("decay", &show_decay)
         .def_prop_ro("n_points", &Window::n_points)
         .def_prop_ro("mass", &Window::mass)
@@ -440,13 +442,13 @@ void define_window(nb::module_ &module) {
     module.def("measure", &measure, "batch"_a, "centroids"_a, "n_threads"_a);
     module.def("seed", &seed, "batch"_a, "uniforms"_a, "chosen"_a.noconvert(), "n_threads"_a);
     module.def("lloyd", &lloyd, "window"_a, "known"_a.none(), "batches_gone"_a, "points_gone"_a,
-               "newest"_a.none(), "centroids"_a.noconvert(),
-               "cluster_masses"_a.noconvert(), "before"_a.none(), "moved"_a.noconvert().none(),
-               "max_iter"_a, "shift"_a, "n_threads"_a);
+               "newest"_a.none(), "centroids"_a.noconvert(), "cluster_masses"_a.noconvert(),
+               "before"_a.none(), "moved"_a.noconvert().none(), "max_iter"_a, "shift"_a,
+               "n_threads"_a);
     module.def("joined", &joined, "window"_a, "known"_a.none(), "batches_gone"_a, "points_gone"_a,
                "newest"_a.none(), "centroids"_a);
-    module.def("swap", &swap, "window"_a, "division"_a, "centroids"_a.noconvert(),
-               "uniforms"_a, "n_threads"_a);
+    module.def("swap", &swap, "window"_a, "division"_a, "centroids"_a.noconvert(), "uniforms"_a,
+               "n_threads"_a);
     define_reading(module);
 }
 

@@ -28,7 +28,8 @@ struct Remembered {
     }
 };
 
-// Batches in order of arrival, one aged t weighing rho**t. They are kept alive; nothing is ever changed.
+// Batches in order of arrival, one aged t weighing rho**t. They are kept alive; nothing is ever
+// changed.
 class Window {
 public:
     Window(nb::tuple batches, const std::vector<double> &ages, double rho);
@@ -60,7 +61,8 @@ private:
 };
 
 // Labels of the last points that a division knows: batches before them may have gone.
-inline const std::int32_t *last_labels(const kmeander::Division &division, std::size_t n_points, std::size_t k) {
+inline const std::int32_t *last_labels(const kmeander::Division &division, std::size_t n_points,
+                                       std::size_t k) {
     const kmeander::Buffer<std::int32_t> &labels = division.points->labels;
     need(labels.size() >= n_points, "labels and points differ in length");
     const std::int32_t *end = labels.data() + labels.size();

@@ -1,5 +1,5 @@
-// Room for numbers that are written before they are read: unlike a vector it is not filled with zeros,
-// which for small batches takes as long as the work.
+// Room for numbers that are written before they are read: unlike a vector it is not filled with
+// zeros, which for small batches takes as long as the work.
 #pragma once
 
 #include <algorithm>

@@ -10,10 +10,10 @@ namespace {
 constexpr double rounding = 1e-11;
 
 struct Sample {
-    double mass = 0.0;      // decayed weight
-    double points = 0.0;    // decayed number of points
-    double squares = 0.0;   // the same with the decay squared
-    double all = 0.0;       // points of all clusters in the same batches
+    double mass = 0.0;     // decayed weight
+    double points = 0.0;   // decayed number of points
+    double squares = 0.0;  // the same with the decay squared
+    double all = 0.0;      // points of all clusters in the same batches
     double all_squares = 0.0;
 };
 
@@ -84,13 +84,13 @@ Suspects compare(const Totals &totals, const Chapters &chapters, const double *m
         if (n_before[c] > 0.0) {
             const double pooled =
                 (newest + n_before[c] * share_before[c]) / (sizes[last] + n_before[c]);
-            const double spread =
-                pooled * (1.0 - pooled) * (1.0 / sizes[last] + 1.0 / n_before[c]);
+            const double spread = pooled * (1.0 - pooled) * (1.0 / sizes[last] + 1.0 / n_before[c]);
             const double gap = share[c] - share_before[c];
             if (gap * gap > share_level * share_level / 2.0 * spread)
                 found.share.push_back(static_cast<std::int32_t>(c));
         }
-        if (moved[c] * moved[c] > variance[c]) found.elsewhere.push_back(static_cast<std::int32_t>(c));
+        if (moved[c] * moved[c] > variance[c])
+            found.elsewhere.push_back(static_cast<std::int32_t>(c));
     }
     return found;
 }

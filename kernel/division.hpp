@@ -1,7 +1,7 @@
 // Which cluster each point of consecutive batches is in, with all that is known of it.
 //
-// Never changed once it is made, so that windows share it and an old one stays whole whatever happens to
-// a new one.
+// Never changed once it is made, so that windows share it and an old one stays whole whatever
+// happens to a new one.
 #pragma once
 
 #include <cstddef>

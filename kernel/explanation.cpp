@@ -19,7 +19,8 @@ Moments::Moments(const double *centroids, std::size_t k, std::size_t d)
 
 void Moments::add(const std::vector<LabelledRows> &batches, std::size_t n_threads) {
     double n_values = 0.0;
-    for (const LabelledRows &batch : batches) n_values += static_cast<double>(batch.rows.count * d_);
+    for (const LabelledRows &batch : batches)
+        n_values += static_cast<double>(batch.rows.count * d_);
     const double operations = kPerValue * n_values;
     Team team(worth_starting(n_threads, operations));
     std::vector<Moments> parts(team.size(), Moments(centroids_, k_, d_));

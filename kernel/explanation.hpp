@@ -21,8 +21,8 @@ class Moments {
 public:
     Moments(const double *centroids, std::size_t k, std::size_t d);
 
-    // Each batch is added up by itself, and these sums in order: they are the same for any number of
-    // threads.
+    // Each batch is added up by itself, and these sums in order: they are the same for any number
+    // of threads.
     void add(const std::vector<LabelledRows> &batches, std::size_t n_threads);
 
     // Add what means hide of the error: known in total only, it is shared out like what they show.
@@ -31,7 +31,7 @@ public:
     // Part of each cluster and column (k, d) in the error.
     std::vector<double> parts() const;
 
-    struct Cell {  // points of one cluster along one column
+    struct Cell {      // points of one cluster along one column
         double share;  // of all points
         double mean;   // less the centroid
         double variance;
@@ -50,7 +50,7 @@ private:
 };
 
 struct Explanation {
-    double difference;                      // of the two errors; where it is 0, nothing else is known
+    double difference;  // of the two errors; where it is 0, nothing else is known
     std::vector<double> clusters, columns;  // share of each in it
     struct Part {                           // of a cluster that made it larger, the largest first
         std::size_t cluster, column;        // the column that did most

@@ -63,7 +63,8 @@ std::size_t count_doubtful(const std::int32_t *labels, const float *upper, const
         std::size_t n_doubtful = 0, i = 0;
         for (; i + kFloats <= count; i += kFloats) {
             const Floats u = load_floats(upper + i), l = load_floats(lower + i);
-            n_doubtful += count_lanes(~((l - u > margin.at(labels + i)) | (u < limit.at(labels + i))));
+            n_doubtful +=
+                count_lanes(~((l - u > margin.at(labels + i)) | (u < limit.at(labels + i))));
         }
         for (; i < count; ++i) {
             const float m = margins[labels[i]], u = uppers[labels[i]];
@@ -73,8 +74,8 @@ std::size_t count_doubtful(const std::int32_t *labels, const float *upper, const
     });
 }
 
-std::size_t members(const std::int32_t *labels, const float *marks, std::size_t k, std::size_t count,
-                    std::uint32_t *found) {
+std::size_t members(const std::int32_t *labels, const float *marks, std::size_t k,
+                    std::size_t count, std::uint32_t *found) {
     return with_table_of(k, [=](auto kind) {
         const typename decltype(kind)::Type table(marks, k);
         return flagged(
@@ -107,7 +108,8 @@ void rebase(const std::int32_t *labels, std::size_t count, const float *own, con
             __builtin_memcpy(lower + i, &l, sizeof l);
         }
         for (; i < count; ++i)
-            rebase_one(own[labels[i]], others[labels[i]], nearest_other[labels[i]], upper[i], lower[i]);
+            rebase_one(own[labels[i]], others[labels[i]], nearest_other[labels[i]], upper[i],
+                       lower[i]);
     });
 }
 

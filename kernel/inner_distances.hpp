@@ -14,8 +14,8 @@ struct Running {
 
 // P points against B blocks of centroids: P * B sums stay in registers.
 template <int P, int B>
-inline void tile(const double *const *x, std::size_t d, const double *const *blocks, const Vec *first,
-                 Running *running) {
+inline void tile(const double *const *x, std::size_t d, const double *const *blocks,
+                 const Vec *first, Running *running) {
     Vec sums[P][B] = {};
     for (std::size_t j = 0; j < d; ++j) {
         Vec centroids[B];
@@ -40,8 +40,8 @@ inline void tile(const double *const *x, std::size_t d, const double *const *blo
 }
 
 template <int P, int B>
-inline void sweep(const double *const *x, std::size_t count, std::size_t d, const double *const *blocks,
-                  const Vec *first, Running *running) {
+inline void sweep(const double *const *x, std::size_t count, std::size_t d,
+                  const double *const *blocks, const Vec *first, Running *running) {
     std::size_t i = 0;
     for (; i + P <= count; i += P) tile<P, B>(x + i, d, blocks, first, running + i);
     if (P > 2)
@@ -236,11 +236,14 @@ void project_of(const void *const *points, std::size_t count, std::size_t d, con
         const T *x = static_cast<const T *>(points[i]);
         std::size_t w = 0;
         for (; w + 3 <= n_ways; w += 3)
-            project_one<T, 3>(x, d, centroid, ways + w, squared + i, along + w * stride + i, stride);
+            project_one<T, 3>(x, d, centroid, ways + w, squared + i, along + w * stride + i,
+                              stride);
         for (; w + 2 <= n_ways; w += 2)
-            project_one<T, 2>(x, d, centroid, ways + w, squared + i, along + w * stride + i, stride);
+            project_one<T, 2>(x, d, centroid, ways + w, squared + i, along + w * stride + i,
+                              stride);
         for (; w < n_ways; ++w)
-            project_one<T, 1>(x, d, centroid, ways + w, squared + i, along + w * stride + i, stride);
+            project_one<T, 1>(x, d, centroid, ways + w, squared + i, along + w * stride + i,
+                              stride);
     }
 }
 
@@ -251,12 +254,16 @@ void project(const void *const *points, bool is_float32, std::size_t count, std:
     run(points, count, d, centroid, ways, n_ways, squared, along, stride);
 }
 
-inline void store_four(const Four &values, double *to) { __builtin_memcpy(to, &values, sizeof values); }
+inline void store_four(const Four &values, double *to) {
+    __builtin_memcpy(to, &values, sizeof values);
+}
 
 // Add four rows to `sums`, each times its factor.
-inline void add_four_scaled(const double *rows, std::size_t width, const Four &factors, double *sums) {
+inline void add_four_scaled(const double *rows, std::size_t width, const Four &factors,
+                            double *sums) {
     for (std::size_t j = 0; j < width; j += 4) {
-        const Four one = factors[0] * load_four(rows + j) + factors[1] * load_four(rows + width + j);
+        const Four one =
+            factors[0] * load_four(rows + j) + factors[1] * load_four(rows + width + j);
         const Four other = factors[2] * load_four(rows + 2 * width + j) +
                            factors[3] * load_four(rows + 3 * width + j);
         store_four(load_four(sums + j) + (one + other), sums + j);
@@ -308,9 +315,9 @@ void find_direction(double *rows, const double *weights, std::size_t count, std:
         for (std::size_t i = 0; i < count; i += 4) {
             const double *four = rows + i * width, *column = four + widest;
             // The first way is that of one column.
-            const Four along = step == 0 ? Four{column[0], column[width], column[2 * width],
-                                                column[3 * width]}
-                                         : four_products(four, width, way);
+            const Four along =
+                step == 0 ? Four{column[0], column[width], column[2 * width], column[3 * width]}
+                          : four_products(four, width, way);
             add_four_scaled(four, width, load_four(weights + i) * along, room);
         }
         double largest = 0.0;

@@ -1,17 +1,19 @@
-// Nearest centroids in single precision, with bounds of what that may miss. For inner_loops.cpp alone.
+// Nearest centroids in single precision, with bounds of what that may miss. For inner_loops.cpp
+// alone.
 //
-// Nearly all points have one centroid that is nearer than the others by far more than single precision
-// can be wrong. What it finds of those is true; of the others it says that it does not know. A register
-// has twice as many lanes as in double precision, and each is a point, so that any centroids will do and the
-// least needs no look across lanes.
+// Nearly all points have one centroid that is nearer than the others by far more than single
+// precision can be wrong. What it finds of those is true; of the others it says that it does not
+// know. A register has twice as many lanes as in double precision, and each is a point, so that any
+// centroids will do and the least needs no look across lanes.
 //
-// Points and centroids are taken less a common shift, so that it does not matter how far from zero the
-// data lies. With x and c such differences, e = 2**-24 the rounding of a float, D the distance and F the
-// one found:
+// Points and centroids are taken less a common shift, so that it does not matter how far from zero
+// the data lies. With x and c such differences, e = 2**-24 the rounding of a float, D the distance
+// and F the one found:
 // - rounding x and c moves the one by e |x| and the other by e |c| at most;
 // - d squared differences, each rounded twice and added up in d more roundings, are right to
 //   (d + 2) e, and so is F to half of that;
-// - |x| is at most |c| + D for any centroid, so it is known from the nearest; and |c| of another is at
+// - |x| is at most |c| + D for any centroid, so it is known from the nearest; and |c| of another is
+// at
 //   most |x| and its own D.
 // Squares too small for a float lose what `tiny` makes up for; one too large is infinite, and then
 // nothing is known.
@@ -78,13 +80,16 @@ inline void screen_units(const float *narrowed, std::size_t d, const NarrowCentr
         switch (centroids.k - first) {  // fewer than kLanes in the last block
             case 1: screen_tile<V, 1>(units, d, rows, number, screened); break;
             case 2: screen_tile<V, 2>(units, d, rows, number, screened); break;
-            case 3: screen_tile<V, 3 < kLanes ? 3 : kLanes>(units, d, rows, number, screened); break;
+            case 3:
+                screen_tile<V, 3 < kLanes ? 3 : kLanes>(units, d, rows, number, screened);
+                break;
             default: screen_tile<V, kLanes>(units, d, rows, number, screened);
         }
     }
     for (int v = 0; v < V; ++v) {
         __builtin_memcpy(best + v * static_cast<int>(kFloats), &screened[v].best, sizeof(Floats));
-        __builtin_memcpy(second + v * static_cast<int>(kFloats), &screened[v].second, sizeof(Floats));
+        __builtin_memcpy(second + v * static_cast<int>(kFloats), &screened[v].second,
+                         sizeof(Floats));
         __builtin_memcpy(labels + v * static_cast<int>(kFloats), &screened[v].where, sizeof(Ints));
     }
 }
@@ -131,9 +136,11 @@ std::size_t screen(const float *narrowed, std::size_t count, std::size_t d,
     std::int32_t where[kGroupRows];
     std::size_t i = 0;
     for (; i + kFloats < count; i += 2 * kFloats)
-        screen_units<2>(narrowed + i * d, d, centroids, chosen, n_chosen, best + i, second + i, where + i);
+        screen_units<2>(narrowed + i * d, d, centroids, chosen, n_chosen, best + i, second + i,
+                        where + i);
     if (i < count)
-        screen_units<1>(narrowed + i * d, d, centroids, chosen, n_chosen, best + i, second + i, where + i);
+        screen_units<1>(narrowed + i * d, d, centroids, chosen, n_chosen, best + i, second + i,
+                        where + i);
     const float share = 0.5F * kSlack * kRounding * static_cast<float>(d + 2);
     const float tiny = 2.0F * __builtin_sqrtf(static_cast<float>(d) * __FLT_MIN__);
     float lengths[kGroupRows];

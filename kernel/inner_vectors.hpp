@@ -1,5 +1,5 @@
-// Vectors as wide as a register of the instruction set. For inner_loops.cpp alone, which says why no
-// standard header with inline functions may be included.
+// Vectors as wide as a register of the instruction set. For inner_loops.cpp alone, which says why
+// no standard header with inline functions may be included.
 #pragma once
 
 #include "instruction_set.hpp"
@@ -28,8 +28,8 @@ const T *row(const Rows &rows, std::size_t i) {
     return static_cast<const T *>(rows.data) + i * rows.columns;
 }
 
-// How many rows before its turn one is asked for: a window is larger than the caches, and where rows
-// are skipped the processor does not ask by itself.
+// How many rows before its turn one is asked for: a window is larger than the caches, and where
+// rows are skipped the processor does not ask by itself.
 constexpr std::size_t kAhead = 8;
 
 template <class T>
@@ -85,14 +85,16 @@ struct LanesOf {
 constexpr LanesOf kLanesOf;
 #endif
 
-// Write first, first + 1, ... of the lanes that are set to `found`, which has room for kFloats; returns
-// how many those are. Without a branch: one in ten or so is set, which no processor foresees.
+// Write first, first + 1, ... of the lanes that are set to `found`, which has room for kFloats;
+// returns how many those are. Without a branch: one in ten or so is set, which no processor
+// foresees.
 inline std::size_t list_lanes(const Ints &flags, std::size_t first, std::uint32_t *found) {
     const int number = static_cast<int>(first);
 #if KMEANDER_FLOATS == 16
     const __mmask16 lanes = _mm512_movepi32_mask((__m512i)flags);
-    const __m512i all = _mm512_add_epi32(
-        _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi32(number));
+    const __m512i all =
+        _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                         _mm512_set1_epi32(number));
     const __m512i here = _mm512_maskz_compress_epi32(lanes, all);
     __builtin_memcpy(found, &here, sizeof here);
     return static_cast<std::size_t>(__builtin_popcount(lanes));
@@ -116,8 +118,8 @@ inline std::size_t count_lanes(const Ints &flags) {
 #if KMEANDER_FLOATS == 16
     return static_cast<std::size_t>(__builtin_popcount(_mm512_movepi32_mask((__m512i)flags)));
 #elif KMEANDER_FLOATS == 8
-    return static_cast<std::size_t>(__builtin_popcount(
-        static_cast<unsigned>(_mm256_movemask_ps((__m256)flags))));
+    return static_cast<std::size_t>(
+        __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps((__m256)flags))));
 #else
     std::size_t n_set = 0;
     for (std::size_t l = 0; l < kFloats; ++l) n_set += flags[l] != 0;

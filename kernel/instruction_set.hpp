@@ -21,7 +21,8 @@ struct Rows {
 // The most rows that share one sweep over the centroids.
 constexpr std::size_t kGroupRows = 64;
 
-// Room that a list of points needs beyond its end: it is written without a branch, a register at once.
+// Room that a list of points needs beyond its end: it is written without a branch, a register at
+// once.
 constexpr std::size_t kSpare = 16;
 
 // Bins along a line: beyond the one end, at it, three between, at the other end, beyond it.
@@ -29,10 +30,10 @@ constexpr int kLineBins = 7;
 
 // Rows while k-means++ draws: one entry each per row, made up to whole blocks.
 struct Seeding {
-    const double *weights;           // 0 for what makes up a block
-    double *nearest, *second;        // squared distances to the two nearest seeds
-    double *where;                   // the number of the nearest seed
-    double *shares;                  // in the next draw
+    const double *weights;     // 0 for what makes up a block
+    double *nearest, *second;  // squared distances to the two nearest seeds
+    double *where;             // the number of the nearest seed
+    double *shares;            // in the next draw
 };
 
 // Centroids in single precision, less a common shift.
@@ -46,38 +47,38 @@ struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
 
-    // Whether no value is larger than `limit` in magnitude, or not a number; all are copied to `copy`
-    // unless that is null.
+    // Whether no value is larger than `limit` in magnitude, or not a number; all are copied to
+    // `copy` unless that is null.
     bool (*copy_within)(const Rows &rows, double limit, void *copy);
 
     // Row i as doubles.
     void (*widen)(const Rows &rows, std::size_t i, double *point);
 
     // Label, squared distance of the nearest and of the second nearest centroid, for `count`
-    // points (at most kGroupRows) that `x` points to, among the blocks listed in `chosen`, ascending.
-    // `blocks` holds the centroids as `PackedCentroids` lays them out. A tie goes to the lowest
-    // index. One sum per (point, centroid), in column order: the bits depend on nothing else,
-    // neither on the points beside it nor on the other blocks chosen.
+    // points (at most kGroupRows) that `x` points to, among the blocks listed in `chosen`,
+    // ascending. `blocks` holds the centroids as `PackedCentroids` lays them out. A tie goes to the
+    // lowest index. One sum per (point, centroid), in column order: the bits depend on nothing
+    // else, neither on the points beside it nor on the other blocks chosen.
     void (*nearest)(const double *const *x, std::size_t count, std::size_t d, const double *blocks,
                     const std::uint32_t *chosen, std::size_t n_chosen, std::int32_t *labels,
                     double *squared, double *second);
 
-    // At most kGroupRows points less `shift` in single precision, for `screen`, which alone knows how they
-    // lie in `narrowed` (kGroupRows * d).
+    // At most kGroupRows points less `shift` in single precision, for `screen`, which alone knows
+    // how they lie in `narrowed` (kGroupRows * d).
     void (*narrow)(const double *const *x, std::size_t count, std::size_t d, const double *shift,
                    float *narrowed);
 
-    // What `nearest` finds, in single precision, for points that `narrow` has made: labels, and bounds
-    // of the distances to the nearest centroid and to all others of those blocks, true whatever was
-    // rounded. Points whose bounds are not apart are listed in `doubtful`: their labels are a guess.
-    // Returns how many those are.
+    // What `nearest` finds, in single precision, for points that `narrow` has made: labels, and
+    // bounds of the distances to the nearest centroid and to all others of those blocks, true
+    // whatever was rounded. Points whose bounds are not apart are listed in `doubtful`: their
+    // labels are a guess. Returns how many those are.
     std::size_t (*screen)(const float *narrowed, std::size_t count, std::size_t d,
                           const NarrowCentroids &centroids, const std::uint32_t *chosen,
                           std::size_t n_chosen, std::int32_t *labels, float *upper, float *lower,
                           std::uint32_t *doubtful);
 
-    // Measure blocks [begin, end) of rows, which lie as centroids do in `PackedCentroids`, against seed
-    // number `number`. Returns the sum of their shares.
+    // Measure blocks [begin, end) of rows, which lie as centroids do in `PackedCentroids`, against
+    // seed number `number`. Returns the sum of their shares.
     double (*add_seed)(const double *blocks, std::size_t begin, std::size_t end, std::size_t d,
                        const double *seed, std::size_t number, const Seeding &rows);
 
@@ -90,39 +91,41 @@ struct InstructionSet {
                             std::size_t d, const double *centroid, double *squared);
 
     // Squared distance of each of `count` points to its own of `others`.
-    void (*squared_pairs)(const double *const *points, const double *const *others, std::size_t count,
-                          std::size_t d, double *squared);
+    void (*squared_pairs)(const double *const *points, const double *const *others,
+                          std::size_t count, std::size_t d, double *squared);
 
-    // For rows here and there, all float32 or all float64, less `centroid`: their squared lengths, and
-    // their products with each of `n_ways` (d,), one line of `along` (n_ways, stride) each.
+    // For rows here and there, all float32 or all float64, less `centroid`: their squared lengths,
+    // and their products with each of `n_ways` (d,), one line of `along` (n_ways, stride) each.
     void (*project)(const void *const *points, bool is_float32, std::size_t count, std::size_t d,
                     const double *centroid, const double *const *ways, std::size_t n_ways,
                     double *squared, double *along, std::size_t stride);
 
     // The direction `way` (width,) in which `rows` (count, width) vary most, by `n_steps` of power
-    // iteration from the column that varies most; all zero where nothing varies. `weights` sum to 1. The
-    // mean is taken from the rows; `room` (width,) is needed on the way. Both numbers are multiples of 4:
-    // rows may weigh 0, and columns be 0.
-    void (*find_direction)(double *rows, const double *weights, std::size_t count, std::size_t width,
-                           std::size_t n_steps, double *way, double *room);
+    // iteration from the column that varies most; all zero where nothing varies. `weights` sum
+    // to 1. The mean is taken from the rows; `room` (width,) is needed on the way. Both numbers are
+    // multiples of 4: rows may weigh 0, and columns be 0.
+    void (*find_direction)(double *rows, const double *weights, std::size_t count,
+                           std::size_t width, std::size_t n_steps, double *way, double *room);
 
-    // Where rows of a cluster lie on the line of squared length `length` from its centroid to another's (or
-    // from that one, if not `is_from`): 0 is the one end, 1 the other. `shares` are products of the rows,
-    // less the centroid, with the line, `squared` their squared lengths. Each row is seen from the centroid
-    // made without it, which is farther away by the share `own` of the gap.
+    // Where rows of a cluster lie on the line of squared length `length` from its centroid to
+    // another's (or from that one, if not `is_from`): 0 is the one end, 1 the other. `shares` are
+    // products of the rows, less the centroid, with the line, `squared` their squared lengths. Each
+    // row is seen from the centroid made without it, which is farther away by the share `own` of
+    // the gap.
     void (*place_on_line)(const double *shares, const double *squared, const double *own,
                           std::size_t count, double length, bool is_from, double *places);
 
-    // Add the weights of rows to the bins (kLineBins,) in which their places lie: those in the middle are
-    // a quarter wide, the second has 0 in its midst, the last but one has 1.
-    void (*add_to_bins)(const double *places, const double *weights, std::size_t count, double *bins);
+    // Add the weights of rows to the bins (kLineBins,) in which their places lie: those in the
+    // middle are a quarter wide, the second has 0 in its midst, the last but one has 1.
+    void (*add_to_bins)(const double *places, const double *weights, std::size_t count,
+                        double *bins);
 
     // Weight of the rows beyond `cut`, and weighted sum of their places.
     void (*add_above)(const double *places, const double *weights, std::size_t count, double cut,
                       double *mass, double *sum);
 
-    // Squared distance from the mean of each of `k` clusters, its sum over its mass, to its centroid;
-    // any value where there is no mass.
+    // Squared distance from the mean of each of `k` clusters, its sum over its mass, to its
+    // centroid; any value where there is no mass.
     void (*squared_to_means)(const double *sums, const double *masses, std::size_t k, std::size_t d,
                              const double *centroids, double *squared);
 
@@ -137,16 +140,16 @@ struct InstructionSet {
                              const float *margins, const float *uppers, std::size_t count,
                              std::uint32_t *found);
 
-    // Those of `count` points whose margins are not above the threshold of their cluster, one of k. Returns
-    // their number; `found` takes up to `count` and kSpare more.
+    // Those of `count` points whose margins are not above the threshold of their cluster, one of k.
+    // Returns their number; `found` takes up to `count` and kSpare more.
     std::size_t (*awake)(const std::int32_t *labels, const float *upper, const float *lower,
                          const float *thresholds, std::size_t k, std::size_t count,
                          std::uint32_t *found);
 
     // How many of `count` points neither limit of their cluster settles, as in `unsettled`.
-    std::size_t (*count_doubtful)(const std::int32_t *labels, const float *upper, const float *lower,
-                                  const float *margins, const float *uppers, std::size_t k,
-                                  std::size_t count);
+    std::size_t (*count_doubtful)(const std::int32_t *labels, const float *upper,
+                                  const float *lower, const float *margins, const float *uppers,
+                                  std::size_t k, std::size_t count);
 
     // Put the bounds of `count` points to where the centroids are now: the own has moved by `own`,
     // another by `others` at most, and lies `nearest_other` away at least; all per cluster, of k.
@@ -159,25 +162,28 @@ struct InstructionSet {
     void (*bound_others)(const float *apart, const float *moved, std::size_t n_blocks,
                          const float *lower, const float *upper, std::size_t count, float *bounds);
 
-    // Those of `count` rows whose clusters, of k, are marked, not by 0. Returns their number; `found` takes
-    // up to `count` and kSpare more.
+    // Those of `count` rows whose clusters, of k, are marked, not by 0. Returns their number;
+    // `found` takes up to `count` and kSpare more.
     std::size_t (*members)(const std::int32_t *labels, const float *marks, std::size_t k,
                            std::size_t count, std::uint32_t *found);
 
-    // Add the rows `chosen` to the sums of their clusters, in this order. What rounding takes from `sums` is
-    // gathered in `rests`, so that both together are right to the last digit: the mean of a million
-    // equal points is that point.
+    // Add the rows `chosen` to the sums of their clusters, in this order. What rounding takes from
+    // `sums` is gathered in `rests`, so that both together are right to the last digit: the mean of
+    // a million equal points is that point.
     void (*add_rows)(const Rows &rows, const double *weights, const std::int32_t *labels,
-                     const std::uint32_t *chosen, std::size_t n_chosen, double *sums, double *rests);
+                     const std::uint32_t *chosen, std::size_t n_chosen, double *sums,
+                     double *rests);
 
     // Add weight, and weighted sum and square of the gaps to the centroid of its cluster along each
-    // column, of each row, in row order, to those of that cluster; weights are multiplied by `decay`.
+    // column, of each row, in row order, to those of that cluster; weights are multiplied by
+    // `decay`.
     void (*add_moments)(const Rows &rows, const double *weights, double decay,
                         const std::int32_t *labels, const double *centroids, double *masses,
                         double *sums, double *squares);
 
-    // Add for each of the rows `chosen`, in this order, the weighted squares of its gaps to the mean of its
-    // cluster, every fourth column together, to the four sums of that cluster in `quarters` (k, 4).
+    // Add for each of the rows `chosen`, in this order, the weighted squares of its gaps to the
+    // mean of its cluster, every fourth column together, to the four sums of that cluster in
+    // `quarters` (k, 4).
     void (*add_squares)(const Rows &rows, const double *weights, const std::int32_t *labels,
                         const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
                         double *quarters);

@@ -14,7 +14,8 @@ constexpr double kLastDigits = 16.0 * std::numeric_limits<double>::epsilon();
 
 double operations_per_pass(const std::vector<Batch> &batches, std::size_t k) {
     double operations = 0.0;
-    for (const Batch &batch : batches) operations += 1.0 * batch.rows.count * batch.rows.columns * k;
+    for (const Batch &batch : batches)
+        operations += 1.0 * batch.rows.count * batch.rows.columns * k;
     return operations;
 }
 

@@ -24,7 +24,7 @@ struct LloydReport {
     std::int64_t n_iter = 1;       // assignment passes, the last one included
     std::int64_t n_distances = 0;  // really computed
     bool converged = false;
-    Errors first, last;  // at the given and at the returned centroids
+    Errors first, last;     // at the given and at the returned centroids
     double left_out = 0.0;  // the last, each batch under centroids made without it
     // Clusters that lost all their mass and took the costliest point instead, ascending.
     std::vector<std::int32_t> reseeded;

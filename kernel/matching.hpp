@@ -18,8 +18,8 @@ struct Clusters {
 void merge_costs(const Clusters &previous, const Clusters &current, std::size_t d, double *squared,
                  double *costs);
 
-// The weighted mean of each previous cluster and its partner, `partners[c]` of the current ones, written to
-// `means` (previous.count, d). Without a partner (-1) or mass it stays where it is.
+// The weighted mean of each previous cluster and its partner, `partners[c]` of the current ones,
+// written to `means` (previous.count, d). Without a partner (-1) or mass it stays where it is.
 void average(const Clusters &previous, const Clusters &current, const std::int64_t *partners,
              std::size_t d, double *means);
 

@@ -20,8 +20,8 @@ struct Medians {
     double value, deviation, square;
 };
 
-// For pairs of a value and its standard error: the median value, the median of the absolute deviations
-// from that, and the median of the squared errors.
+// For pairs of a value and its standard error: the median value, the median of the absolute
+// deviations from that, and the median of the squared errors.
 inline Medians medians(const std::vector<std::pair<double, double>> &estimates) {
     std::vector<double> values;
     for (const auto &[value, error] : estimates) values.push_back(value);

@@ -66,8 +66,8 @@ void Movement::open(const double *centroids) {
             const std::size_t key = key_of(c, epoch);
             others_[key] = own_[key] < most ? most : next;
             // Finite, so that a bound that is infinite exceeds it.
-            margin_[key] = std::min(rounded_up(own_[key] + others_[key]),
-                                    std::numeric_limits<float>::max());
+            margin_[key] =
+                std::min(rounded_up(own_[key] + others_[key]), std::numeric_limits<float>::max());
         }
         if (has_blocks_) find_moved_blocks(epoch);
     }

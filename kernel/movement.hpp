@@ -1,7 +1,7 @@
 // How far the centroids have moved since points were measured, and how far apart they are.
 //
-// An epoch is a set of centroids at which points were measured. Tables have, under the key of a cluster
-// and an epoch, what the present centroids mean for points of that cluster measured then.
+// An epoch is a set of centroids at which points were measured. Tables have, under the key of a
+// cluster and an epoch, what the present centroids mean for points of that cluster measured then.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ public:
     // Begin the epoch of `centroids` and find how far they have moved since every other one.
     void open(const double *centroids);
 
-    // Find how far apart the present centroids are, and from that `near`; returns the distances that
-    // it took. Left out as long as nobody asks, since a pass in which nothing wakes does not.
+    // Find how far apart the present centroids are, and from that `near`; returns the distances
+    // that it took. Left out as long as nobody asks, since a pass in which nothing wakes does not.
     std::int64_t measure_apart();
 
     const PackedCentroids &packed() const { return packed_; }
@@ -47,11 +47,12 @@ public:
     // Per key: how far the centroid has moved since, and the farthest of the others.
     float own(std::size_t key) const { return own_[key]; }
     float others(std::size_t key) const { return others_[key]; }
-    // Per key: a point is settled if its margin is above the one or its upper bound below the other.
+    // Per key: a point is settled if its margin is above the one or its upper bound below the
+    // other.
     const float *margin() const { return margin_.data(); }
     const float *near() const { return near_.data(); }
-    // Per block: the farthest move of another centroid in it, found where `has_blocks`, and the least
-    // distance to one.
+    // Per block: the farthest move of another centroid in it, found where `has_blocks`, and the
+    // least distance to one.
     const float *moved(std::size_t key) const { return moved_.data() + key * n_blocks(); }
     const float *apart(std::size_t cluster) const { return apart_.data() + cluster * n_blocks(); }
     // Per cluster: the least distance to another centroid.
@@ -70,7 +71,7 @@ private:
     std::size_t now_ = kNever;
     std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then
     Buffer<float> own_, others_, margin_, near_, moved_, apart_, nearest_other_;
-    std::vector<float> between_;  // distances of the centroids, each to each
+    std::vector<float> between_;     // distances of the centroids, each to each
     bool tables_are_stale_ = false;  // they are of another first epoch
     // Per cluster: its centroid is not where it was a pass ago, or at the last measuring.
     std::vector<std::uint8_t> stray_, unmeasured_;

@@ -20,19 +20,19 @@ constexpr float kWakeAhead = 2.0F;
 // About how many multiplications would take as long as to write a point to the list or from it.
 constexpr double kPerListed = 400.0;
 
-// A list is crowded if it has outgrown the second cache, is so many times what was found in it, and holds
-// one in so many points, after so many sweeps.
+// A list is crowded if it has outgrown the second cache, is so many times what was found in it, and
+// holds one in so many points, after so many sweeps.
 constexpr std::size_t kLongList = 32768, kCrowd = 16, kSweepsToCrowd = 8;
 constexpr double kPartToCrowd = 4.0;
 
-// Where centroids are of so few values, points are sooner measured against every one, in the order of
-// their rows, than thought about in that of their clusters; of somewhat more where there are so many
-// values in the window that rows come from afar.
+// Where centroids are of so few values, points are sooner measured against every one, in the order
+// of their rows, than thought about in that of their clusters; of somewhat more where there are so
+// many values in the window that rows come from afar.
 constexpr std::size_t kFewValues = 640, kSomeValues = 2400;
 constexpr double kManyInWindow = 131072.0;
 
-// A batch is measured anew as a whole if this share of it is in doubt; if it has less than a group of rows,
-// there is nothing to gain.
+// A batch is measured anew as a whole if this share of it is in doubt; if it has less than a group
+// of rows, there is nothing to gain.
 constexpr double kManyOfBatch = 0.25;
 
 // Points that one task measures.
@@ -156,23 +156,24 @@ void Partition::wake() {
         // A scan serves all clusters: raise also what would soon be exceeded.
         for (std::size_t c = 0; c < k_; ++c) {
             const float ahead = kWakeAhead * margin(c);  // not a number: nothing may sleep
-            if (!(ahead <= asleep[c])) asleep[c] = std::min(ahead, std::numeric_limits<float>::max());
+            if (!(ahead <= asleep[c]))
+                asleep[c] = std::min(ahead, std::numeric_limits<float>::max());
         }
         wake(epoch);
     }
 }
 
-// Scan the points that sleep since `epoch` and put those whose margins are not above `asleep_` on the
-// list.
+// Scan the points that sleep since `epoch` and put those whose margins are not above `asleep_` on
+// the list.
 void Partition::wake(std::size_t epoch) {
     team_.run(batches_.size(), kPerScanned * n_points_, [&](std::size_t b, std::size_t) {
         n_woken_[b] = 0;
         if (base_[b] != epoch || is_due(b)) return;
         const Batch &batch = batches_[b];
         woken_[b].resize(batch.rows.count + kSpare);
-        n_woken_[b] = set_.awake(batch.labels, batch.upper, batch.lower,
-                                 asleep_.data() + epoch * k_, k_, batch.rows.count,
-                                 woken_[b].data());
+        n_woken_[b] =
+            set_.awake(batch.labels, batch.upper, batch.lower, asleep_.data() + epoch * k_, k_,
+                       batch.rows.count, woken_[b].data());
     });
     if (measures_all_) find_loose();
     std::vector<std::size_t> first(batches_.size());  // places of the list
@@ -199,7 +200,8 @@ void Partition::wake(std::size_t epoch) {
     });
 }
 
-// Find the batches of which so many points, just woken, are in doubt that they are sooner measured whole.
+// Find the batches of which so many points, just woken, are in doubt that they are sooner measured
+// whole.
 void Partition::find_loose() {
     bool any = false;
     for (std::size_t b = 0; b < batches_.size(); ++b) any |= may_be_loose(b);
@@ -225,10 +227,11 @@ bool Partition::is_loose(std::size_t b) const {
         margins[c] = movement_.margin()[Movement::key_of(c, base_[b])];
         uppers[c] = movement_.near()[Movement::key_of(c, base_[b])];
     }
-    // Points that still sleep are not in doubt, nor are those that woke before: their upper bound is gone.
+    // Points that still sleep are not in doubt, nor are those that woke before: their upper bound
+    // is gone.
     const std::size_t n_doubtful =
-        set_.count_doubtful(batch.labels, batch.upper, batch.lower, margins.data(), uppers.data(), k_,
-                            batch.rows.count);
+        set_.count_doubtful(batch.labels, batch.upper, batch.lower, margins.data(), uppers.data(),
+                            k_, batch.rows.count);
     return static_cast<double>(n_doubtful) >= kManyOfBatch * static_cast<double>(batch.rows.count);
 }
 
@@ -239,16 +242,16 @@ void Partition::resize_list(std::size_t size) {
     lower_.resize(size);
 }
 
-// Whether the list has become long for what is found in it: points woken when the centroids moved far are
-// swept at every pass since. Where few passes follow, they are not worth putting to bed.
+// Whether the list has become long for what is found in it: points woken when the centroids moved
+// far are swept at every pass since. Where few passes follow, they are not worth putting to bed.
 bool Partition::is_crowded() const {
     return members_.size() >= kLongList && n_sweeps_ >= kSweepsToCrowd &&
            kCrowd * n_found_ < members_.size() &&
            kPartToCrowd * static_cast<double>(members_.size()) > n_points_;
 }
 
-// Begin the epoch of `centroids`. Where there are too many, or too many points awake, points begin anew
-// from the present one.
+// Begin the epoch of `centroids`. Where there are too many, or too many points awake, points begin
+// anew from the present one.
 void Partition::open_epoch(const double *centroids) {
     if (movement_.n_epochs() == Movement::kMaxEpochs || is_crowded()) {
         settle();
@@ -299,32 +302,34 @@ void Partition::measure_due() {
     if (parts.empty()) return;
     team_.run(parts.size(), n_rows * static_cast<double>(k_ * d_),
               [&](std::size_t index, std::size_t worker) {
-        Part &part = parts[index];
-        const Batch &batch = batches_[part.batch];
-        const PackedCentroids &packed = movement_.packed();
-        Bench &bench = benches_[worker];
-        for (std::size_t begin = part.begin; begin < part.end; begin += kGroupRows) {
-            const std::size_t count = std::min(kGroupRows, part.end - begin);
-            const double *points[kGroupRows];
-            std::int32_t labels[kGroupRows];
-            for (std::size_t p = 0; p < count; ++p) {
-                points[p] = point_at(batch.rows, begin + p, bench.points.data() + p * d_);
-                // The next group's, while this one is measured.
-                if (begin + kGroupRows + p < part.end)
-                    kmeander::prefetch(batch.rows, begin + kGroupRows + p);
-            }
-            part.n_again += find_nearest(points, count, d_, packed, packed.all(), n_blocks_,
-                                         bench.narrowed.data(), labels, batch.upper + begin,
-                                         batch.lower + begin);
-            for (std::size_t p = 0; p < count; ++p) {
-                std::int32_t &label = batch.labels[begin + p];  // not yet known where it is new
-                if (state_[part.batch] == kLoose && labels[p] != label)
-                    part.moves.push_back({static_cast<std::uint32_t>(part.batch),
-                                          static_cast<std::uint32_t>(begin + p), label, labels[p]});
-                label = labels[p];
-            }
-        }
-    });
+                  Part &part = parts[index];
+                  const Batch &batch = batches_[part.batch];
+                  const PackedCentroids &packed = movement_.packed();
+                  Bench &bench = benches_[worker];
+                  for (std::size_t begin = part.begin; begin < part.end; begin += kGroupRows) {
+                      const std::size_t count = std::min(kGroupRows, part.end - begin);
+                      const double *points[kGroupRows];
+                      std::int32_t labels[kGroupRows];
+                      for (std::size_t p = 0; p < count; ++p) {
+                          points[p] = point_at(batch.rows, begin + p, bench.points.data() + p * d_);
+                          // The next group's, while this one is measured.
+                          if (begin + kGroupRows + p < part.end)
+                              kmeander::prefetch(batch.rows, begin + kGroupRows + p);
+                      }
+                      part.n_again += find_nearest(points, count, d_, packed, packed.all(),
+                                                   n_blocks_, bench.narrowed.data(), labels,
+                                                   batch.upper + begin, batch.lower + begin);
+                      for (std::size_t p = 0; p < count; ++p) {
+                          std::int32_t &label =
+                              batch.labels[begin + p];  // not yet known where it is new
+                          if (state_[part.batch] == kLoose && labels[p] != label)
+                              part.moves.push_back({static_cast<std::uint32_t>(part.batch),
+                                                    static_cast<std::uint32_t>(begin + p), label,
+                                                    labels[p]});
+                          label = labels[p];
+                      }
+                  }
+              });
     // In the order of the window, as those of the list are.
     const std::ptrdiff_t n_listed = static_cast<std::ptrdiff_t>(moves_.size());
     for (const Part &part : parts) {

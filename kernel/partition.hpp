@@ -7,20 +7,20 @@
 // by the triangle inequality (Hamerly 2010; net displacement after Newling and Fleuret 2016), or
 // as long as u + p(own) is below half the distance from its centroid to the next.
 //
-// Most points are never in doubt. They sleep where they are stored, in the order of the rows, as long
-// as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to exceed;
-// when one does, thresholds are raised well beyond the movement, and a scan wakes the points that are no
-// longer above.
+// Most points are never in doubt. They sleep where they are stored, in the order of the rows, as
+// long as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to
+// exceed; when one does, thresholds are raised well beyond the movement, and a scan wakes the
+// points that are no longer above.
 //
 // A batch of which many are in doubt at once is measured anew as a whole, where that is soon done.
 //
-// Points awake stand in one list, each with the key of its cluster and epoch, under which a table has
-// the two limits that settle a point. A sweep compares the list with the table. What fails is measured
-// against all centroids, where that is soon done. Otherwise it is looked
-// at, all of one key together, block by block: a block of centroids cannot hold a nearer one if none
-// of it has moved that far, or if all of it is more than 2 (u + p(own)) away from the own centroid.
-// Only then is the point measured: against the own centroid, which may settle it, and against the
-// blocks that are left. Its new bounds are of the present epoch. Weights never enter.
+// Points awake stand in one list, each with the key of its cluster and epoch, under which a table
+// has the two limits that settle a point. A sweep compares the list with the table. What fails is
+// measured against all centroids, where that is soon done. Otherwise it is looked at, all of one
+// key together, block by block: a block of centroids cannot hold a nearer one if none of it has
+// moved that far, or if all of it is more than 2 (u + p(own)) away from the own centroid. Only then
+// is the point measured: against the own centroid, which may settle it, and against the blocks that
+// are left. Its new bounds are of the present epoch. Weights never enter.
 //
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
 // over only where it is strictly separated. So the labels are those of a full pass.
@@ -65,7 +65,7 @@ private:
     struct Member {  // of the list of points awake
         std::uint32_t batch, row;
     };
-    struct Suspect {  // a point that may have a nearer centroid
+    struct Suspect {         // a point that may have a nearer centroid
         std::uint32_t at;    // its place in the list
         float upper, lower;  // the distance to its centroid, and a bound of the others in its epoch
         float wanted;        // blocks that are not known to be beyond this are measured
@@ -141,14 +141,14 @@ private:
     const std::size_t k_, d_;
     const InstructionSet &set_;
     Team &team_;
-    const double n_points_;       // of all batches
-    const bool measures_all_;     // a point in doubt, at once and against every centroid
+    const double n_points_;    // of all batches
+    const bool measures_all_;  // a point in doubt, at once and against every centroid
     Movement movement_;
     const std::size_t n_blocks_;
     std::vector<Bench> benches_;  // one per worker
     std::vector<State> state_;    // per batch; all but kBounded are measured whole in this pass
 
-    bool apart_is_known_ = false;  // how far the present centroids are apart
+    bool apart_is_known_ = false;    // how far the present centroids are apart
     std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
     // Per epoch and cluster: the margins of all points that sleep are above this.
     std::vector<float> asleep_;

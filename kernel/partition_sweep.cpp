@@ -10,8 +10,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// About how many multiplications would take as long as to look at a point besides measuring it, and the
-// share of the list that is looked at in the first sweep; in others, it is taken to be as in the last.
+// About how many multiplications would take as long as to look at a point besides measuring it, and
+// the share of the list that is looked at in the first sweep; in others, it is taken to be as in
+// the last.
 constexpr double kPerLook = 1000.0, kShareLookedAt = 0.1;
 
 // How many points before it is measured a row is asked for.
@@ -23,7 +24,8 @@ constexpr std::size_t kAhead = 64;
 void Partition::sweep(const double *centroids) {
     if (stretches_.size() < n_stretches()) stretches_.resize(n_stretches());
     const double n_members = static_cast<double>(members_.size());
-    const double n_looks = n_sweeps_ > 0 ? static_cast<double>(n_found_) : kShareLookedAt * n_members;
+    const double n_looks =
+        n_sweeps_ > 0 ? static_cast<double>(n_found_) : kShareLookedAt * n_members;
     const double operations =
         kPerScanned * n_members + (kPerLook + static_cast<double>(k_ * d_)) * n_looks;
     team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t worker) {
@@ -52,8 +54,7 @@ void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Benc
                        movement_.margin(), movement_.near(), end - begin, bench.found.data());
     stretch.n_found = n_found;
     if (n_found == 0) return;
-    for (std::size_t f = 0; f < n_found; ++f)
-        bench.found[f] += static_cast<std::uint32_t>(begin);
+    for (std::size_t f = 0; f < n_found; ++f) bench.found[f] += static_cast<std::uint32_t>(begin);
     if (measures_all_) {
         std::size_t asked = 0;
         for (std::size_t f = 0; f < n_found; f += kGroupRows) {
@@ -99,9 +100,9 @@ void Partition::sort_by_key(Bench &bench, std::size_t n_found) const {
         bench.sorted[bench.counts[keys_[bench.found[f]]]++] = bench.found[f];
 }
 
-// Look at points of one cluster and epoch block by block. They get bounds of the present epoch where no
-// block may hold a nearer centroid with the bounds that this gives, or those that measuring the own
-// distance gives; otherwise they are suspects.
+// Look at points of one cluster and epoch block by block. They get bounds of the present epoch
+// where no block may hold a nearer centroid with the bounds that this gives, or those that
+// measuring the own distance gives; otherwise they are suspects.
 void Partition::look_at(const std::uint32_t *found, std::size_t count, Stretch &stretch,
                         Bench &bench, const double *centroids) {
     const std::uint32_t key = keys_[found[0]];
@@ -197,8 +198,8 @@ void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &benc
     measure(at, count, bench.chosen.data(), n_chosen, n_measured, stretch, bench);
 }
 
-// Find the nearest of the blocks `chosen`, of so many centroids, for some points; nothing in the others is
-// nearer than `bench.beyond`.
+// Find the nearest of the blocks `chosen`, of so many centroids, for some points; nothing in the
+// others is nearer than `bench.beyond`.
 void Partition::measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
                         std::size_t n_chosen, std::size_t n_centroids, Stretch &stretch,
                         Bench &bench) {
@@ -209,9 +210,8 @@ void Partition::measure(const std::uint32_t *at, std::size_t count, const std::u
     }
     std::int32_t labels[kGroupRows];
     float upper[kGroupRows], lower[kGroupRows];
-    const std::size_t n_again =
-        find_nearest(points, count, d_, movement_.packed(), chosen, n_chosen, bench.narrowed.data(),
-                     labels, upper, lower);
+    const std::size_t n_again = find_nearest(points, count, d_, movement_.packed(), chosen,
+                                             n_chosen, bench.narrowed.data(), labels, upper, lower);
     stretch.n_distances += static_cast<std::int64_t>((count + n_again) * n_centroids);
     for (std::size_t p = 0; p < count; ++p) {
         const std::int32_t own = Movement::label_of(keys_[at[p]]);

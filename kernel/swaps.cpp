@@ -107,7 +107,8 @@ private:
 
     static double operations(const std::vector<Batch> &batches) {
         double operations = 0.0;
-        for (const Batch &batch : batches) operations += 1.0 * batch.rows.count * batch.rows.columns;
+        for (const Batch &batch : batches)
+            operations += 1.0 * batch.rows.count * batch.rows.columns;
         return operations;
     }
 
@@ -242,8 +243,8 @@ private:
             const double *rows[kGroupRows] = {};
             for (std::size_t i = 0; i < count; ++i) {
                 const Point &point = points_[positions[begin + i]];
-                rows[i] = point_at(batches_[point.batch].rows, point.row,
-                                   scratch_.of(worker) + i * d_);
+                rows[i] =
+                    point_at(batches_[point.batch].rows, point.row, scratch_.of(worker) + i * d_);
             }
             std::int32_t labels[kGroupRows];
             double squared[kGroupRows], second[kGroupRows];
@@ -309,8 +310,8 @@ private:
     Team team_;
     PackedCentroids packed_;
     Scratch scratch_;
-    std::vector<Point> points_;            // in window order
-    std::vector<std::uint32_t> members_;   // positions, by cluster
+    std::vector<Point> points_;           // in window order
+    std::vector<std::uint32_t> members_;  // positions, by cluster
     std::vector<Cluster> clusters_;
     std::vector<double> candidate_;
     std::vector<bool> swapped_;

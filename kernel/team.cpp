@@ -17,8 +17,8 @@ namespace kmeander {
 
 constexpr std::chrono::microseconds kLookOut(200);
 
-// Below so many multiplications, to share a loop costs more than it gives, with threads that look out; and
-// per thread, to start a call with threads that sleep.
+// Below so many multiplications, to share a loop costs more than it gives, with threads that look
+// out; and per thread, to start a call with threads that sleep.
 constexpr double kOperationsToShare = 2.0e6, kOperationsPerThread = 2.5e6;
 
 // A set of threads. They are never joined: they sleep until the process ends.
@@ -78,8 +78,8 @@ private:
         }
     }
 
-    // Rounds of one call follow each other closely, threads end them at nearly the same time, and it takes
-    // long to be woken: look out for what is awaited before going to sleep.
+    // Rounds of one call follow each other closely, threads end them at nearly the same time, and
+    // it takes long to be woken: look out for what is awaited before going to sleep.
     template <class Condition>
     static void look_out(const Condition &has_come) {
         const auto enough = std::chrono::steady_clock::now() + kLookOut;

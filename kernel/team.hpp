@@ -25,9 +25,9 @@ public:
 
     std::size_t size() const { return size_; }
 
-    // Do task(item, worker) for every item in [0, n_items); tasks must not throw. `operations` says how
-    // long all of it takes, as so many multiplications of a full pass would: where that is too short
-    // to wake the others the caller works alone.
+    // Do task(item, worker) for every item in [0, n_items); tasks must not throw. `operations` says
+    // how long all of it takes, as so many multiplications of a full pass would: where that is too
+    // short to wake the others the caller works alone.
     void run(std::size_t n_items, double operations, const Task &task);
 
 private:

@@ -115,8 +115,8 @@ public:
         return point_at(batches_[place.batch].rows, place.row, room);
     }
     // All rows of the cluster less `centroid`: see `InstructionSet::project`.
-    void project(std::size_t cluster, const double *centroid, const std::vector<const double *> &ways,
-                 double *squared, double *along) const {
+    void project(std::size_t cluster, const double *centroid,
+                 const std::vector<const double *> &ways, double *squared, double *along) const {
         const void *points[kBlockRows];
         const Place *places = places_.data() + cluster * most_;
         const std::size_t n_rows = counts_[cluster];
@@ -157,10 +157,13 @@ std::vector<Line> lines_to_neighbours(const NewestRows &rows, const double *cent
         if (rows.count(a) == 0) continue;
         for (std::size_t b = 0; b < a; ++b) {
             if (rows.count(b) == 0) continue;
-            for (std::size_t j = 0; j < d; ++j) way[j] = centroids[b * d + j] - centroids[a * d + j];
+            for (std::size_t j = 0; j < d; ++j)
+                way[j] = centroids[b * d + j] - centroids[a * d + j];
             const double squared = dot(way.data(), way.data(), d);
-            if (squared < least[a]) least[a] = squared, neighbours[a] = static_cast<std::int32_t>(b);
-            if (squared < least[b]) least[b] = squared, neighbours[b] = static_cast<std::int32_t>(a);
+            if (squared < least[a])
+                least[a] = squared, neighbours[a] = static_cast<std::int32_t>(b);
+            if (squared < least[b])
+                least[b] = squared, neighbours[b] = static_cast<std::int32_t>(a);
         }
     }
     std::vector<Line> lines;
@@ -265,7 +268,8 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
 
     Direction direction(d);
     Along along(rows_per_cluster);
-    Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), places(rows_per_cluster), products;
+    Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), places(rows_per_cluster),
+        products;
     std::vector<const double *> ways;
     for (std::size_t a = 0; a < k; ++a) {
         as_one[a] = as_two[a] = 0.0;
@@ -277,16 +281,16 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
         rows.project(a, centroids + a * d, ways, squared.data(), products.data());
         std::copy_n(products.data(), along.count, along.places.begin());
         for (std::size_t i = 0; i < along.count; ++i) {
-            // Every row has drawn its own centroid towards itself, which opens a valley where there is
-            // none; so each is seen from the centroid made without it.
+            // Every row has drawn its own centroid towards itself, which opens a valley where there
+            // is none; so each is seen from the centroid made without it.
             const double rest = masses[a] - along.weights[i];
             own[i] = rest > 0.0 ? along.weights[i] / rest : 0.0;
         }
         for (std::size_t l = 0; l < lines_of[a].size(); ++l) {
             Line &line = *lines_of[a][l];
-            instruction_set().place_on_line(products.data() + (l + 1) * rows_per_cluster, squared.data(),
-                                            own.data(), along.count, line.squared, line.from == a,
-                                            places.data());
+            instruction_set().place_on_line(products.data() + (l + 1) * rows_per_cluster,
+                                            squared.data(), own.data(), along.count, line.squared,
+                                            line.from == a, places.data());
             line.histogram.add(places.data(), along.weights.data(), along.n_newest, along.count);
         }
         for (Line *line : lines_of[a]) line->histogram.squares += along.squares;
