@@ -1,0 +1,125 @@
+// The border, for what works on arrays. The files bindings* alone know Python types.
+//
+// Shapes are checked by the callers in Python, once; here only what would read or write
+// outside an array is refused. The GIL is released while the kernel works.
+#include "bindings/arrays.hpp"
+
+#include <nanobind/stl/pair.h>
+
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kmeans/coreset.hpp"
+#include "kmeans/packed_centroids.hpp"
+#include "tracking/matching.hpp"
+#include "tracking/medians.hpp"
+
+namespace nb = nanobind;
+using namespace border;
+
+namespace {
+
+void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t> labels,
+             Out1<double> squared, std::size_t n_threads) {
+    const kmeander::Rows rows = rows_of(points);
+    need_rows(rows, centroids.shape(1));
+    need(centroids.shape(0) > 0, "no centroids");
+    need(labels.shape(0) == rows.count && squared.shape(0) == rows.count, "outputs are too short");
+    const nb::gil_scoped_release release;
+    kmeander::nearest(rows, aligned(centroids.data()), centroids.shape(0), n_threads, labels.data(),
+                      squared.data());
+}
+
+void merge_costs(const Centroids &previous, const Weights &previous_masses,
+                 const Centroids &current, const Weights &current_masses, Out2 squared,
+                 Out2 costs) {
+    const std::size_t n = previous.shape(0), m = current.shape(0);
+    need(previous.shape(1) == current.shape(1), "centroids differ in columns");
+    need(previous_masses.shape(0) == n && current_masses.shape(0) == m,
+         "one mass per centroid is needed");
+    for (const Out2 &out : {squared, costs})
+        need(out.shape(0) == n && out.shape(1) == m, "outputs do not fit the centroids");
+    kmeander::merge_costs({aligned(previous.data()), aligned(previous_masses.data()), n},
+                          {aligned(current.data()), aligned(current_masses.data()), m},
+                          previous.shape(1), squared.data(), costs.data());
+}
+
+void average(const Centroids &previous, const Weights &previous_masses, const Centroids &current,
+             const Weights &current_masses, const In1<std::int64_t> &partners, Out2 means) {
+    const std::size_t n = previous.shape(0), m = current.shape(0), d = previous.shape(1);
+    need(current.shape(1) == d, "centroids differ in columns");
+    need(previous_masses.shape(0) == n && current_masses.shape(0) == m && partners.shape(0) == n,
+         "one mass and partner per centroid is needed");
+    need(means.shape(0) == n && means.shape(1) == d, "outputs do not fit the centroids");
+    for (std::size_t c = 0; c < n; ++c)
+        need(partners.data()[c] < static_cast<std::int64_t>(m), "a partner that there is not");
+    kmeander::average({aligned(previous.data()), aligned(previous_masses.data()), n},
+                      {aligned(current.data()), aligned(current_masses.data()), m}, partners.data(),
+                      d, means.data());
+}
+
+std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
+                                          Out2 means, Out1<double> masses) {
+    const kmeander::Rows rows = rows_of(points);
+    need_rows(rows, means.shape(1));
+    const std::size_t m = means.shape(0);
+    need(m > 0 && masses.shape(0) == m, "means and masses differ in length");
+    const double *shares = data_or_null(weights, rows.count);
+    const nb::gil_scoped_release release;
+    const kmeander::Summaries found =
+        kmeander::summarise(rows, shares, m, means.data(), masses.data());
+    return {found.count, found.within};
+}
+
+using OutPoints =
+    std::variant<Out2, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
+
+std::int64_t first_beyond(const Points &points, double limit, std::optional<OutPoints> copy) {
+    const kmeander::Rows rows = rows_of(points);
+    void *to = nullptr;
+    if (copy)
+        std::visit(
+            [&](const auto &out) {
+                need(out.shape(0) == rows.count && out.shape(1) == rows.columns &&
+                         sizeof(*out.data()) == (rows.is_float32 ? sizeof(float) : sizeof(double)),
+                     "a copy does not fit the points");
+                to = out.data();
+            },
+            *copy);
+    const nb::gil_scoped_release release;
+    return kmeander::first_beyond(rows, limit, to);
+}
+
+std::tuple<double, double, double> medians(
+    const std::vector<std::pair<double, double>> &estimates) {
+    need(!estimates.empty(), "no estimates");
+    const kmeander::Medians found = kmeander::medians(estimates);
+    return {found.value, found.deviation, found.square};
+}
+
+const char *instruction_set() { return kmeander::instruction_set().name; }
+
+}  // namespace
+
+NB_MODULE(_kernel, module) {
+    using namespace nb::literals;
+    // A model that is alive when Python ends, as after an error, is no fault that users should read
+    // of.
+    nb::set_leak_warnings(false);
+    module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
+    module.def("nearest", &nearest, "points"_a, "centroids"_a, "labels"_a.noconvert(),
+               "squared"_a.noconvert(), "n_threads"_a);
+    module.def("merge_costs", &merge_costs, "previous"_a, "previous_masses"_a, "current"_a,
+               "current_masses"_a, "squared"_a.noconvert(), "costs"_a.noconvert());
+    module.def("average", &average, "previous"_a, "previous_masses"_a, "current"_a,
+               "current_masses"_a, "partners"_a, "means"_a.noconvert());
+    module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
+               "masses"_a.noconvert());
+    module.def("first_beyond", &first_beyond, "points"_a, "limit"_a,
+               "copy"_a.noconvert().none() = nb::none());
+    module.def("medians", &medians, "estimates"_a);
+    module.def("instruction_set", &instruction_set);
+    border::define_window(module);
+}

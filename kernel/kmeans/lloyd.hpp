@@ -1,0 +1,39 @@
+// Weighted Lloyd over a window of batches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kmeans/batch.hpp"
+
+namespace kmeander {
+
+struct LloydLimits {
+    std::size_t max_iter;  // updates of the centroids
+    double shift;          // stop once the squared shifts of the centroids sum to no more
+    std::size_t n_threads;
+    std::function<bool()> interrupted;  // asked between two passes
+};
+
+// Thrown when it was; the caller's arrays are then half written.
+struct Interrupted {};
+
+struct LloydReport {
+    std::int64_t n_iter = 1;       // assignment passes, the last one included
+    std::int64_t n_distances = 0;  // really computed
+    bool converged = false;
+    Errors first, last;     // at the given and at the returned centroids
+    double left_out = 0.0;  // the last, each batch under centroids made without it
+    // Clusters that lost all their mass and took the costliest point instead, ascending.
+    std::vector<std::int32_t> reseeded;
+};
+
+// Iterate until no label changes. At return `labels` are those of the nearest of the returned
+// `centroids` (k, d), bounds are those at them, and masses, sums and scatter those of `labels`.
+// `masses` (k,) receives the decayed mass of each cluster.
+LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
+                  const LloydLimits &limits, double *masses);
+
+}  // namespace kmeander

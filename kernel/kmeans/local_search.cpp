@@ -1,0 +1,331 @@
+#include "kmeans/local_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kmeans/packed_centroids.hpp"
+#include "parallel/team.hpp"
+#include "simd/rounding.hpp"
+
+namespace kmeander {
+namespace {
+
+// A swap must lower the error by more than its sum may be wrong.
+constexpr double kRounding = 1e-9;
+
+class Swapper {
+public:
+    Swapper(std::vector<Batch> &batches, std::size_t k, double *centroids, std::size_t n_threads)
+        : batches_(batches),
+          k_(k),
+          d_(batches.front().rows.columns),
+          centroids_(centroids),
+          set_(instruction_set()),
+          operations_(operations(batches)),
+          team_(worth_starting(n_threads, operations_)),
+          packed_(k, d_),
+          scratch_(team_.size(), d_),
+          clusters_(k),
+          candidate_(d_),
+          swapped_(k) {
+        std::size_t n_points = 0;
+        for (const Batch &batch : batches_) n_points += batch.rows.count;
+        points_.reserve(n_points);
+        for (std::uint32_t b = 0; b < batches_.size(); ++b)
+            for (std::uint32_t i = 0; i < batches_[b].rows.count; ++i)
+                points_.push_back({b, i, batches_[b].decay * weight_of(batches_[b], i)});
+        members_.resize(n_points);
+        packed_.pack(centroids_);
+        measure_own();
+        group();
+    }
+
+    // Try the point in which `uniform` of the whole cost falls.
+    void attempt(double uniform) {
+        double total = 0.0;
+        for (const Cluster &cluster : clusters_) total += cluster.cost;
+        if (!draw(uniform * total)) return;
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) { weigh(c); });
+        n_distances_ += static_cast<std::int64_t>(k_);
+        double gain = 0.0;
+        for (const Cluster &cluster : clusters_) {
+            gain += cluster.gain;
+            n_distances_ += cluster.n_distances;
+        }
+        for (;;) {
+            std::size_t cheapest = 0;
+            for (std::size_t c = 1; c < k_; ++c)
+                if (clusters_[c].price() < clusters_[cheapest].price()) cheapest = c;
+            if (!(gain - clusters_[cheapest].price() > kRounding * total)) return;
+            if (clusters_[cheapest].exact) {
+                replace(cheapest);
+                return;
+            }
+            find_seconds(cheapest);
+            weigh(cheapest);
+            n_distances_ += clusters_[cheapest].n_distances;
+        }
+    }
+
+    SwapReport finish() {
+        for (const Point &point : points_) {
+            Batch &batch = batches_[point.batch];
+            batch.upper[point.row] = bound_above(point.own);
+            batch.lower[point.row] = bound_below(point.second);
+        }
+        SwapReport report;
+        report.n_swaps = n_swaps_;
+        report.n_distances = n_distances_;
+        for (std::size_t c = 0; c < k_; ++c)
+            if (swapped_[c]) report.swapped.push_back(static_cast<std::int32_t>(c));
+        return report;
+    }
+
+private:
+    struct Point {
+        std::uint32_t batch, row;
+        double weight;        // decayed
+        double own = 0.0;     // squared distance to its centroid
+        double second = 0.0;  // not above the squared distance to any other
+        double reach = 0.0;   // sum of both distances
+        bool exact = false;   // whether `second` is that distance
+    };
+    struct Cluster {
+        std::size_t begin = 0, end = 0;  // of members_
+        double cost = 0.0;               // of its points as they are
+        double loss = 0.0;               // were its centroid taken away; a lower bound
+        double reach = 0.0;              // the longest of its points
+        bool exact = false;              // whether `loss` is exact
+        // About the present candidate: the distance to it, what it saves its points, by how much
+        // it lowers the loss.
+        double apart = 0.0, gain = 0.0, relief = 0.0;
+        std::int64_t n_distances = 0;
+
+        // What it costs to have the candidate in place of this centroid, the gain aside.
+        double price() const { return loss - relief; }
+    };
+
+    static double operations(const std::vector<Batch> &batches) {
+        double operations = 0.0;
+        for (const Batch &batch : batches)
+            operations += 1.0 * batch.rows.count * batch.rows.columns;
+        return operations;
+    }
+
+    std::int32_t &label_of(const Point &point) { return batches_[point.batch].labels[point.row]; }
+
+    double squared_to(const Point &point, const double *place) const {
+        double squared;
+        set_.squared_to(batches_[point.batch].rows, point.row, point.row + 1, place, &squared);
+        return squared;
+    }
+
+    double between(const double *one, const double *other) const {
+        double squared = 0.0;
+        for (std::size_t j = 0; j < d_; ++j) squared += (one[j] - other[j]) * (one[j] - other[j]);
+        return std::sqrt(squared);
+    }
+
+    static void set_reach(Point &point) {
+        point.reach = std::sqrt(point.own) + std::sqrt(point.second);
+    }
+
+    void measure_own() {
+        team_.run(n_chunks(points_.size()), operations_, [&](std::size_t chunk, std::size_t) {
+            const std::size_t end = std::min((chunk + 1) * kChunkRows, points_.size());
+            for (std::size_t i = chunk * kChunkRows; i < end; ++i) {
+                Point &point = points_[i];
+                const Batch &batch = batches_[point.batch];
+                const double lower = std::max(0.0F, batch.lower[point.row]);
+                point.own = squared_to(point, centroids_ + batch.labels[point.row] * d_);
+                // The own centroid is the nearest, however loose the bound has become.
+                point.second = std::max(point.own, lower * lower);
+                set_reach(point);
+            }
+        });
+        n_distances_ += static_cast<std::int64_t>(points_.size());
+    }
+
+    // List the members of each cluster in window order, and add up what they cost.
+    void group() {
+        for (Cluster &cluster : clusters_) cluster.end = 0;
+        for (const Point &point : points_) ++clusters_[label_of(point)].end;
+        std::size_t end = 0;
+        for (Cluster &cluster : clusters_) {
+            cluster.begin = end;
+            end += cluster.end;
+            cluster.end = cluster.begin;
+        }
+        for (std::uint32_t i = 0; i < points_.size(); ++i)
+            members_[clusters_[label_of(points_[i])].end++] = i;
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) { add_up(clusters_[c]); });
+    }
+
+    void add_up(Cluster &cluster) const {
+        cluster.cost = cluster.loss = cluster.reach = 0.0;
+        cluster.exact = true;
+        for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
+            const Point &point = points_[members_[m]];
+            cluster.reach = std::max(cluster.reach, point.reach);
+            if (point.weight <= 0.0) continue;
+            cluster.cost += point.weight * point.own;
+            cluster.loss += point.weight * (point.second - point.own);
+            cluster.exact = cluster.exact && point.exact;
+        }
+    }
+
+    // Find the candidate at `mark` of all costs one after the other; false if nothing costs.
+    bool draw(double mark) {
+        std::int64_t drawn = -1;
+        double passed = 0.0;
+        for (const Cluster &cluster : clusters_) {
+            if (passed + cluster.cost <= mark) {
+                passed += cluster.cost;
+                continue;
+            }
+            for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
+                const Point &point = points_[members_[m]];
+                if (point.weight * point.own <= 0.0) continue;
+                drawn = members_[m];  // kept, should rounding carry the mark past the end
+                passed += point.weight * point.own;
+                if (passed > mark) break;
+            }
+            break;
+        }
+        if (drawn < 0) return false;
+        const Point &point = points_[static_cast<std::size_t>(drawn)];
+        set_.widen(batches_[point.batch].rows, point.row, candidate_.data());
+        return true;
+    }
+
+    // What the candidate would do to the points of a cluster.
+    void weigh(std::size_t c) {
+        Cluster &cluster = clusters_[c];
+        cluster.apart = between(candidate_.data(), centroids_ + c * d_);
+        cluster.gain = cluster.relief = 0.0;
+        cluster.n_distances = 0;
+        if (cluster.apart >= cluster.reach) return;
+        for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
+            const Point &point = points_[members_[m]];
+            if (point.weight <= 0.0 || cluster.apart >= point.reach) continue;
+            const double squared = squared_to(point, candidate_.data());
+            ++cluster.n_distances;
+            if (squared >= point.second) continue;
+            cluster.gain += point.weight * (point.own - std::min(point.own, squared));
+            cluster.relief += point.weight * (point.second - std::max(point.own, squared));
+        }
+    }
+
+    // Measure the points of a cluster against all centroids, where their second is not known.
+    void find_seconds(std::size_t c) {
+        Cluster &cluster = clusters_[c];
+        std::vector<std::uint32_t> unknown;
+        for (std::size_t m = cluster.begin; m < cluster.end; ++m)
+            if (!points_[members_[m]].exact) unknown.push_back(members_[m]);
+        measure(unknown, [&](Point &point, std::int32_t label, double, double second) {
+            // Another centroid may be as near, or nearer by a rounding.
+            const bool tied = label != static_cast<std::int32_t>(c);
+            point.second = tied ? point.own : std::max(second, point.own);
+            point.exact = true;
+            set_reach(point);
+        });
+        add_up(cluster);
+    }
+
+    // Call found(point, label, squared, second) for the points at these positions.
+    template <class Found>
+    void measure(const std::vector<std::uint32_t> &positions, const Found &found) {
+        const std::size_t n_groups = (positions.size() + kGroupRows - 1) / kGroupRows;
+        const double operations = static_cast<double>(positions.size() * k_ * d_);
+        team_.run(n_groups, operations, [&](std::size_t group, std::size_t worker) {
+            const std::size_t begin = group * kGroupRows;
+            const std::size_t count = std::min(kGroupRows, positions.size() - begin);
+            const double *rows[kGroupRows] = {};
+            for (std::size_t i = 0; i < count; ++i) {
+                const Point &point = points_[positions[begin + i]];
+                rows[i] =
+                    point_at(batches_[point.batch].rows, point.row, scratch_.of(worker) + i * d_);
+            }
+            std::int32_t labels[kGroupRows];
+            double squared[kGroupRows], second[kGroupRows];
+            set_.nearest(rows, count, d_, packed_.blocks(), packed_.all(), packed_.n_blocks(),
+                         labels, squared, second);
+            for (std::size_t i = 0; i < count; ++i)
+                found(points_[positions[begin + i]], labels[i], squared[i], second[i]);
+        });
+        n_distances_ += static_cast<std::int64_t>(positions.size() * k_);
+    }
+
+    // Put centroid `gone` where the candidate is.
+    void replace(std::size_t gone) {
+        std::vector<double> from_gone(k_);
+        for (std::size_t c = 0; c < k_; ++c)
+            from_gone[c] = between(centroids_ + c * d_, centroids_ + gone * d_);
+        std::copy(candidate_.begin(), candidate_.end(), centroids_ + gone * d_);
+        packed_.pack(centroids_);
+        const auto to = static_cast<std::int32_t>(gone);
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) {
+            if (c == gone) return;
+            Cluster &cluster = clusters_[c];
+            cluster.n_distances = 0;
+            for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
+                Point &point = points_[members_[m]];
+                // If it was the second nearest that went, only a bound is left.
+                if (from_gone[c] <= point.reach * (1.0 + kRounding)) point.exact = false;
+                if (cluster.apart >= point.reach) continue;
+                const double squared = squared_to(point, candidate_.data());
+                ++cluster.n_distances;
+                if (squared >= point.second) continue;
+                point.second = std::max(point.own, squared);
+                point.exact = true;
+                if (squared < point.own) {
+                    point.own = squared;
+                    label_of(point) = to;
+                }
+                set_reach(point);
+            }
+        });
+        for (std::size_t c = 0; c < k_; ++c)
+            if (c != gone) n_distances_ += clusters_[c].n_distances;
+        const Cluster &cluster = clusters_[gone];
+        measure({members_.begin() + static_cast<std::ptrdiff_t>(cluster.begin),
+                 members_.begin() + static_cast<std::ptrdiff_t>(cluster.end)},
+                [&](Point &point, std::int32_t label, double squared, double second) {
+                    label_of(point) = label;
+                    point.own = squared;
+                    point.second = second;
+                    point.exact = true;
+                    set_reach(point);
+                });
+        swapped_[gone] = true;
+        ++n_swaps_;
+        group();
+    }
+
+    std::vector<Batch> &batches_;
+    const std::size_t k_, d_;
+    double *centroids_;
+    const InstructionSet &set_;
+    const double operations_;  // to measure every point against one place
+    Team team_;
+    PackedCentroids packed_;
+    Scratch scratch_;
+    std::vector<Point> points_;           // in window order
+    std::vector<std::uint32_t> members_;  // positions, by cluster
+    std::vector<Cluster> clusters_;
+    std::vector<double> candidate_;
+    std::vector<bool> swapped_;
+    std::int64_t n_swaps_ = 0, n_distances_ = 0;
+};
+
+}  // namespace
+
+SwapReport swap_centroids(std::vector<Batch> &batches, std::size_t k, double *centroids,
+                          const double *uniforms, std::size_t n_candidates, std::size_t n_threads) {
+    if (k < 2) return {};  // one centroid has no better place than the mean
+    Swapper swapper(batches, k, centroids, n_threads);
+    for (std::size_t i = 0; i < n_candidates; ++i) swapper.attempt(uniforms[i]);
+    return swapper.finish();
+}
+
+}  // namespace kmeander

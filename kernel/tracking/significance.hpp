@@ -1,0 +1,45 @@
+// How the newest batch differs from those before it, cluster by cluster, and how much of that
+// sampling noise explains. Works on the totals per batch and cluster that Lloyd leaves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simd/instruction_set.hpp"
+
+namespace kmeander {
+
+struct Totals {
+    std::size_t n_batches, k, d;
+    const double *masses;   // (n_batches, k) without decay
+    const double *sums;     // (n_batches, k, d)
+    const double *scatter;  // (n_batches, k) about the batch's own means
+};
+
+struct Chapters {
+    const double *decay;            // (n_batches,)
+    const double *points_per_mass;  // (n_batches,) or null: a unit of mass is a point
+    const std::uint8_t *is_whole;   // (n_batches,) or null: scatter tells how the points vary
+    const std::int64_t *oldest;     // (n_batches,) number of the oldest batch in each entry
+    const std::int64_t *since;      // (k,) number of the oldest batch to compare with
+};
+
+struct Suspects {
+    std::vector<std::int32_t> moved, share, elsewhere;
+};
+
+// Rows of `evidence`, each (k,): variance of the points about the mean of their batch and cluster,
+// its degrees of freedom, squared distance of the newest mean from the older one and the
+// expectation of that under noise, the newest share, the older one, and how many points the older
+// one is worth.
+inline constexpr std::size_t n_evidence = 7;
+
+// Fill `evidence` and name the clusters at which it is worth a closer look: those whose squared
+// distance exceeds `moved_level` squared times its expectation, those whose share differs by
+// `share_level` deviations (by a quadratic form that is at least half the deviance), and those
+// whose centroid moved farther (`moved`, (k,)) than its points lie from it.
+Suspects compare(const Totals &totals, const Chapters &chapters, const double *moved,
+                 double moved_level, double share_level, double *evidence);
+
+}  // namespace kmeander
