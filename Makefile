@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+KERNEL := $(shell find kernel -type f)
 SPARK_READY := .venv/.spark-ready
 BENCH_READY := .venv/.bench-ready
 DOCS_READY := .venv/.docs-ready
@@ -27,6 +28,7 @@ test: $(SPARK_READY)
 	$(BIN)/python -m pytest -n auto
 
 lint: $(SPARK_READY)
+	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cpp,$(KERNEL))
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -62,7 +64,7 @@ experiment: $(if $(RIVER),$(BENCH_READY),$(READY))
 		$(if $(RIVER),--river) $(if $(OUT),--out "$(OUT)")
 
 # The environment: everything by name, at the versions of constraints.txt, the kernel built in.
-$(READY): pyproject.toml CMakeLists.txt constraints.txt $(wildcard kernel/*)
+$(READY): pyproject.toml CMakeLists.txt constraints.txt $(KERNEL)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "kmeander needs Python 3.11 or newer: make PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Setting up .venv and building the kernel (a minute or two the first time) ..."
