@@ -4,10 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
-#include <vector>
+#include <utility>
+
+#include "parallel/costs.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -15,14 +20,10 @@
 
 namespace kmeander {
 
-constexpr std::chrono::microseconds kLookOut(200);
-
-// Below so many multiplications, to share a loop costs more than it gives, with threads that look
-// out; and per thread, to start a call with threads that sleep.
-constexpr double kOperationsToShare = 2.0e6, kOperationsPerThread = 2.5e6;
+constexpr std::chrono::microseconds kSpinTime(200);
 
 // A set of threads. They are never joined: they sleep until the process ends.
-class Crew {
+class Workers {
 public:
     // Have at least so many workers, the caller among them, if the system grants them: with fewer
     // the same answer comes, later.
@@ -32,6 +33,8 @@ public:
                 const std::size_t worker = n_threads_ + 1;
                 std::thread([this, worker] { serve(worker); }).detach();
             } catch (const std::system_error &) {
+                return;
+            } catch (const std::bad_alloc &) {
                 return;
             }
             ++n_threads_;
@@ -53,18 +56,23 @@ public:
         work(0);
         {
             const std::lock_guard<std::mutex> lock(mutex_);
-            active_ = 0;  // who has not come until now comes too late
+            active_ = 0;  // a worker that has not begun by now begins too late
         }
-        look_out([this] { return busy_ == 0; });
+        spin_until([this] { return busy_ == 0; });
         std::unique_lock<std::mutex> lock(mutex_);
         end_.wait(lock, [this] { return busy_ == 0; });
+        // Nobody holds the task any more: only now may the caller's frame be unwound.
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     }
+
+    // The next in the list of idle ones.
+    Workers *next_idle = nullptr;
 
 private:
     void serve(std::size_t worker) {
         std::size_t seen = 0;
         for (;;) {
-            look_out([&] { return round_ != seen; });
+            spin_until([&] { return round_ != seen; });
             {
                 std::unique_lock<std::mutex> lock(mutex_);
                 begin_.wait(lock, [&] { return round_ != seen; });
@@ -78,16 +86,24 @@ private:
         }
     }
 
-    // Rounds of one call follow each other closely, threads end them at nearly the same time, and
-    // it takes long to be woken: look out for what is awaited before going to sleep.
+    // Rounds of one call follow each other closely, threads end them at nearly the same time, and a
+    // sleeping thread takes long to wake: spin for a while before going to sleep.
     template <class Condition>
-    static void look_out(const Condition &has_come) {
-        const auto enough = std::chrono::steady_clock::now() + kLookOut;
-        while (!has_come() && std::chrono::steady_clock::now() < enough) std::this_thread::yield();
+    static void spin_until(const Condition &has_come) {
+        const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+        while (!has_come() && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::yield();
     }
 
     void work(std::size_t worker) {
-        for (std::size_t item = next_++; item < n_items_; item = next_++) (*task_)(item, worker);
+        try {
+            for (std::size_t item = next_++; item < n_items_; item = next_++)
+                (*task_)(item, worker);
+        } catch (...) {
+            next_ = n_items_;  // no further item is begun
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (!failure_) failure_ = std::current_exception();
+        }
     }
 
     std::mutex mutex_;
@@ -97,73 +113,78 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> round_{0}, busy_{0};
     std::size_t active_ = 0, n_threads_ = 0;
+    std::exception_ptr failure_;  // the first of the round
 };
 
 namespace {
 
-// The crews that no call has at present. Never destroyed: their threads outlive everything.
-class Idle {
+// The sets of threads that no call has at present. Never destroyed: their threads outlive
+// everything. A linked list, so that giving back allocates nothing and cannot fail.
+class IdleWorkers {
 public:
-    static Idle &crews() {
-        static Idle *const idle = new Idle;
+    static IdleWorkers &all() {
+        static IdleWorkers *const idle = new IdleWorkers;
         return *idle;
     }
 
-    std::unique_ptr<Crew> take() {
-        const std::lock_guard<std::mutex> lock(*mutex_);
-        if (crews_->empty()) return std::make_unique<Crew>();
-        std::unique_ptr<Crew> crew = std::move(crews_->back());
-        crews_->pop_back();
-        return crew;
+    Workers *take() {
+        const std::lock_guard<std::mutex> lock(mutex());
+        if (first_ == nullptr) return new Workers;
+        return std::exchange(first_, first_->next_idle);
     }
 
-    void give_back(std::unique_ptr<Crew> crew) {
-        const std::lock_guard<std::mutex> lock(*mutex_);
-        crews_->push_back(std::move(crew));
+    void give_back(Workers *workers) {
+        const std::lock_guard<std::mutex> lock(mutex());
+        workers->next_idle = first_;
+        first_ = workers;
     }
 
 private:
-    Idle() {
-        renew();
+    IdleWorkers() {
+        forget();
 #if defined(__unix__) || defined(__APPLE__)
         // The child of a fork has no threads but the one that forked, and its mutexes may be
-        // locked for good: it leaves all crews where they are and begins with none.
-        pthread_atfork(nullptr, nullptr, [] { crews().renew(); });
+        // locked for good: it leaves all workers where they are and begins with none.
+        pthread_atfork(nullptr, nullptr, [] { all().forget(); });
 #endif
     }
 
-    void renew() {
-        mutex_ = new std::mutex;
-        crews_ = new std::vector<std::unique_ptr<Crew>>;
+    // A new mutex in the old one's place: that one may be locked, and a child of a fork should not
+    // have to allocate.
+    void forget() {
+        new (mutex_) std::mutex;
+        first_ = nullptr;
     }
 
-    std::mutex *mutex_;
-    std::vector<std::unique_ptr<Crew>> *crews_;
+    std::mutex &mutex() { return *std::launder(reinterpret_cast<std::mutex *>(mutex_)); }
+
+    alignas(std::mutex) std::byte mutex_[sizeof(std::mutex)];
+    Workers *first_;
 };
 
 }  // namespace
 
 Team::Team(std::size_t n_workers) {
     if (n_workers < 2) return;
-    crew_ = Idle::crews().take();
-    crew_->grow(n_workers);
-    size_ = std::min(n_workers, crew_->n_workers());
+    workers_ = IdleWorkers::all().take();
+    workers_->grow(n_workers);
+    size_ = std::min(n_workers, workers_->n_workers());
 }
 
 Team::~Team() {
-    if (crew_) Idle::crews().give_back(std::move(crew_));
+    if (workers_ != nullptr) IdleWorkers::all().give_back(workers_);
 }
 
 void Team::run(std::size_t n_items, double operations, const Task &task) {
-    if (n_items < 2 || size_ < 2 || operations < kOperationsToShare) {
+    if (n_items < 2 || size_ < 2 || operations < costs::kToShareLoop) {
         for (std::size_t item = 0; item < n_items; ++item) task(item, 0);
         return;
     }
-    crew_->run(n_items, size_, task);
+    workers_->run(n_items, size_, task);
 }
 
 std::size_t worth_starting(std::size_t n_threads, double operations) {
-    const double useful = operations / kOperationsPerThread;
+    const double useful = operations / costs::kPerThread;
     if (useful < 2.0 || n_threads < 2) return 1;
     return useful < static_cast<double>(n_threads) ? static_cast<std::size_t>(useful) : n_threads;
 }

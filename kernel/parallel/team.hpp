@@ -1,4 +1,4 @@
-// Threads that share the items of a task.
+// Thread pool: workers that share the items of a task.
 //
 // Threads are kept from call to call, each set lent to one call at a time: two calls at once get
 // two sets. They touch nothing of NumPy's or scikit-learn's pools. A forked child has none of its
@@ -8,11 +8,10 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 
 namespace kmeander {
 
-class Crew;
+class Workers;
 
 class Team {
 public:
@@ -25,13 +24,14 @@ public:
 
     std::size_t size() const { return size_; }
 
-    // Do task(item, worker) for every item in [0, n_items); tasks must not throw. `operations` says
-    // how long all of it takes, as so many multiplications of a full pass would: where that is too
-    // short to wake the others the caller works alone.
+    // Do task(item, worker) for every item in [0, n_items). `operations` estimates all of it in
+    // multiply-adds of a full pass: where that is too little to share, the caller works alone.
+    // A task may throw: then no further item is begun, and once all workers have stopped the first
+    // exception is thrown to the caller.
     void run(std::size_t n_items, double operations, const Task &task);
 
 private:
-    std::unique_ptr<Crew> crew_;  // none where the caller works alone
+    Workers *workers_ = nullptr;  // none where the caller works alone
     std::size_t size_ = 1;
 };
 

@@ -1,0 +1,58 @@
+// Cost model: the tuned constants by which the kernel chooses what to share among threads, what to
+// measure and what to bound.
+//
+// Unit, where nothing else is said: multiply-adds of a full pass, that is one value of one point
+// against the same column of one centroid. "Measured" means that docs/decisions.md gives the
+// times; "estimated" that only the order of magnitude counts, since a wrong value changes no
+// result, only who computes it.
+#pragma once
+
+#include <cstddef>
+
+namespace kmeander::costs {
+
+// Threads (parallel/team.cpp). Measured: decisions, "Threads".
+constexpr double kToShareLoop = 2.0e6;  // least work of a loop to share it while workers spin
+constexpr double kPerThread = 2.5e6;    // least work per thread to wake sleeping workers
+constexpr std::size_t kSpinTime = 200;  // microseconds for which a worker spins before it sleeps
+
+// Assignment (kmeans/hamerly*.cpp).
+constexpr double kPerScannedPoint = 16.0;    // compare one point's bounds with a limit; estimated
+constexpr double kPerListedPoint = 400.0;    // write a point to the active set or back; estimated
+constexpr double kPerCheckedPoint = 1000.0;  // tighten one point's bounds, its distance aside; est.
+constexpr double kShareChecked = 0.1;  // of active points, checked in the first sweep; estimated
+
+// Sufficient statistics (kmeans/cluster_sums.cpp), per value of a row. Estimated.
+constexpr double kPerCompensatedAdd = 12.0;  // add to a sum that keeps what rounding takes away
+constexpr double kPerSquaredError = 4.0;     // add a squared gap to a scatter
+constexpr double kPerMovedValue = 60.0;      // take from one sum and add to another
+
+// Other loops. Estimated.
+constexpr double kPerMomentValue = 16.0;  // add to a sum and a sum of squares (explanation.cpp)
+constexpr double kPerCopiedPoint = 80.0;  // copy label and bounds of a point (kmeans/partition.cpp)
+constexpr double kPerSeededValue = 4.0;   // against one seed: rows come from memory (seeding.cpp)
+
+// Sizes of the items that one thread takes.
+constexpr std::size_t kSweptPoints = 4096;    // active points; 1024 made no difference (measured)
+constexpr std::size_t kCopiedPoints = 32768;  // estimated
+constexpr std::size_t kMeasuredGroups = 8;    // groups of kGroupRows rows; estimated
+
+// Active set (kmeans/hamerly.cpp).
+// Points are activated this far beyond the present displacement; estimated.
+constexpr float kActivateAhead = 2.0F;
+// The active set is put back and begins anew where it is so long, so many times longer than what
+// the last sweep found undecided, holds one in so many points, after so many sweeps. Measured:
+// decisions, "Points that are put to sleep again".
+constexpr std::size_t kLongList = 32768, kMostlyDecided = 16, kSweepsBefore = 8;
+constexpr double kPartOfPoints = 4.0;
+
+// Full pass instead of bounds (kmeans/hamerly.cpp). Measured: decisions, "Batches that are measured
+// anew, and looks in the order of the rows".
+// Undecided points are measured against every centroid up to so many values of all centroids, or
+// up to the second number where the window has more than so many values.
+constexpr std::size_t kFewCentroidValues = 640, kSomeCentroidValues = 2400;
+constexpr double kManyWindowValues = 131072.0;
+// A batch of which this share is undecided is measured as a whole.
+constexpr double kShareUndecided = 0.25;
+
+}  // namespace kmeander::costs
