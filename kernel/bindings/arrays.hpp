@@ -42,14 +42,14 @@ const T *aligned(const T *data) {
     return data;
 }
 
-inline kmeander::Rows rows_of(const Points &points) {
+inline kmeander::PointsView rows_of(const Points &points) {
     if (const auto *wide = std::get_if<Float64Rows>(&points))
         return {aligned(wide->data()), false, wide->shape(0), wide->shape(1)};
     const auto &narrow = std::get<Float32Rows>(points);
     return {aligned(narrow.data()), true, narrow.shape(0), narrow.shape(1)};
 }
 
-inline void need_rows(const kmeander::Rows &rows, std::size_t columns) {
+inline void need_rows(const kmeander::PointsView &rows, std::size_t columns) {
     need(rows.count > 0 && columns > 0, "no points");
     need(rows.columns == columns, "points and centroids differ in columns");
 }

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "bindings/window.hpp"
+#include "kmeans/distances.hpp"
 #include "kmeans/lloyd.hpp"
 #include "kmeans/local_search.hpp"
-#include "kmeans/packed_centroids.hpp"
 #include "kmeans/seeding.hpp"
+#include "parallel/costs.hpp"
 #include "parallel/team.hpp"
 
 namespace border {
@@ -196,7 +197,7 @@ std::tuple<double, double, Division> measure(const Remembered &batch, const Cent
     points->upper.resize(n_points);
     points->lower.resize(n_points);
     points->snapshot.assign(places, places + k * batch.rows.columns);
-    const kmeander::Measured found =
+    const kmeander::MeanError found =
         kmeander::measure(batch.rows, batch.shares, places, k, n_threads, points->labels.data(),
                           points->upper.data(), points->lower.data());
     return {found.error, found.relative, Division{std::move(points), nullptr}};
@@ -213,7 +214,7 @@ std::tuple<std::size_t, std::int64_t, Division> seed(const Remembered &batch,
     points->labels.resize(n_points);
     points->upper.resize(n_points);
     points->lower.resize(n_points);
-    const kmeander::Seeds seeds = kmeander::seed(
+    const kmeander::SeedingReport seeds = kmeander::seed(
         batch.rows, batch.shares, uniforms.data(), uniforms.shape(0), n_threads, chosen.data(),
         points->labels.data(), points->upper.data(), points->lower.data());
     points->snapshot.resize(seeds.count * d);
@@ -257,8 +258,6 @@ KnownOf check_known(const Division *known, std::size_t batches_gone, std::size_t
 
 // Points that one task copies, and about how many multiplications would take as long as to copy
 // one.
-constexpr std::size_t kPointsCopied = 32768;
-constexpr double kPerCopied = 80.0;
 
 // Room for the points of a window, begun with what is known of them.
 std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t n_points,
@@ -267,14 +266,15 @@ std::shared_ptr<Division::Points> begin_points(const KnownOf &found, std::size_t
     points->labels.resize(n_points);
     points->upper.resize(n_points);
     points->lower.resize(n_points);
-    const double operations = kPerCopied * static_cast<double>(n_points);
+    const double operations = kmeander::costs::kPerCopiedPoint * static_cast<double>(n_points);
     kmeander::Team team(kmeander::worth_starting(n_threads, operations));
     const auto copy = [&](const Division::Points &from, std::size_t first, std::size_t to) {
         const std::size_t n_copied = from.labels.size() - first;
-        const std::size_t n_parts = (n_copied + kPointsCopied - 1) / kPointsCopied;
+        const std::size_t n_parts =
+            (n_copied + kmeander::costs::kCopiedPoints - 1) / kmeander::costs::kCopiedPoints;
         team.run(n_parts, operations, [&](std::size_t part, std::size_t) {
-            const std::size_t begin = part * kPointsCopied;
-            const std::size_t count = std::min(kPointsCopied, n_copied - begin);
+            const std::size_t begin = part * kmeander::costs::kCopiedPoints;
+            const std::size_t count = std::min(kmeander::costs::kCopiedPoints, n_copied - begin);
             const std::size_t source = first + begin, target = to + begin;
             std::copy_n(from.labels.data() + source, count, points->labels.data() + target);
             std::copy_n(from.upper.data() + source, count, points->upper.data() + target);
@@ -329,7 +329,7 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
             std::copy_n(summed->sums.data() + first * d, n_summed * k * d, totals->sums.data());
             std::copy_n(summed->scatter.data() + first, n_summed * k, totals->scatter.data());
         }
-        std::vector<kmeander::Batch> batches;
+        std::vector<kmeander::WorkingBatch> batches;
         batches.reserve(n_batches);
         std::size_t begin = 0;
         for (std::size_t b = 0; b < n_batches; ++b) {
@@ -338,11 +338,17 @@ Report lloyd(const Window &window, const Division *known, std::size_t batches_go
                 snapshot = found.known->points->snapshot.data();
             else if (b + 1 == n_batches && found.newest != nullptr)
                 snapshot = found.newest->points->snapshot.data();
-            batches.push_back({window[b].rows, window[b].shares, window.decay()[b],
-                               points->labels.data() + begin, points->upper.data() + begin,
-                               points->lower.data() + begin, snapshot,
-                               totals->masses.data() + b * k, totals->sums.data() + b * k * d,
-                               totals->scatter.data() + b * k, b < n_summed});
+            batches.push_back({.rows = window[b].rows,
+                               .weights = window[b].shares,
+                               .decay = window.decay()[b],
+                               .labels = points->labels.data() + begin,
+                               .upper = points->upper.data() + begin,
+                               .lower = points->lower.data() + begin,
+                               .snapshot = snapshot,
+                               .masses = totals->masses.data() + b * k,
+                               .sums = totals->sums.data() + b * k * d,
+                               .scatter = totals->scatter.data() + b * k,
+                               .summed = b < n_summed});
             begin += window[b].rows.count;
         }
         kmeander::LloydReport report =
@@ -394,13 +400,16 @@ std::tuple<Division, std::int64_t, std::int64_t, std::vector<std::int32_t>> swap
          "bounds of other points or centroids");
     const nb::gil_scoped_release release;
     const auto points = begin_points({&division, 0, 0, nullptr}, n_points, n_threads);
-    std::vector<kmeander::Batch> batches;
+    std::vector<kmeander::WorkingBatch> batches;
     std::size_t begin = 0;
     for (std::size_t b = 0; b < window.size(); ++b) {
-        batches.push_back({window[b].rows, window[b].shares, window.decay()[b],
-                           points->labels.data() + begin, points->upper.data() + begin,
-                           points->lower.data() + begin, centroids.data(), nullptr, nullptr,
-                           nullptr, false});
+        batches.push_back({.rows = window[b].rows,
+                           .weights = window[b].shares,
+                           .decay = window.decay()[b],
+                           .labels = points->labels.data() + begin,
+                           .upper = points->upper.data() + begin,
+                           .lower = points->lower.data() + begin,
+                           .snapshot = centroids.data()});
         begin += window[b].rows.count;
     }
     kmeander::SwapReport report = kmeander::swap_centroids(

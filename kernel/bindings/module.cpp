@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kmeans/coreset.hpp"
-#include "kmeans/packed_centroids.hpp"
+#include "kmeans/distances.hpp"
 #include "tracking/matching.hpp"
 #include "tracking/medians.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 
 void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t> labels,
              Out1<double> squared, std::size_t n_threads) {
-    const kmeander::Rows rows = rows_of(points);
+    const kmeander::PointsView rows = rows_of(points);
     need_rows(rows, centroids.shape(1));
     need(centroids.shape(0) > 0, "no centroids");
     need(labels.shape(0) == rows.count && squared.shape(0) == rows.count, "outputs are too short");
@@ -62,13 +62,13 @@ void average(const Centroids &previous, const Weights &previous_masses, const Ce
 
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
                                           Out2 means, Out1<double> masses) {
-    const kmeander::Rows rows = rows_of(points);
+    const kmeander::PointsView rows = rows_of(points);
     need_rows(rows, means.shape(1));
     const std::size_t m = means.shape(0);
     need(m > 0 && masses.shape(0) == m, "means and masses differ in length");
     const double *shares = data_or_null(weights, rows.count);
     const nb::gil_scoped_release release;
-    const kmeander::Summaries found =
+    const kmeander::CoresetSize found =
         kmeander::summarise(rows, shares, m, means.data(), masses.data());
     return {found.count, found.within};
 }
@@ -77,7 +77,7 @@ using OutPoints =
     std::variant<Out2, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
 
 std::int64_t first_beyond(const Points &points, double limit, std::optional<OutPoints> copy) {
-    const kmeander::Rows rows = rows_of(points);
+    const kmeander::PointsView rows = rows_of(points);
     void *to = nullptr;
     if (copy)
         std::visit(

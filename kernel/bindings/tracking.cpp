@@ -25,13 +25,14 @@ void valleys(const Window &window, std::size_t first, const Division &division,
     for (const std::size_t length :
          {masses.shape(0), neighbours.shape(0), as_one.shape(0), as_two.shape(0)})
         need(length == k, "one entry per cluster is needed");
-    // Labels are only read.
-    auto *next = const_cast<std::int32_t *>(last_labels(division, n_points, k));
+    const std::int32_t *next = last_labels(division, n_points, k);
     for (std::size_t b = 0; b < first; ++b) next += window[b].rows.count;
-    std::vector<kmeander::Batch> batches;
+    std::vector<kmeander::LabelledBatch> batches;
     for (std::size_t b = first; b < window.size(); ++b) {
-        batches.push_back({window[b].rows, window[b].shares, window.decay()[b], next, nullptr,
-                           nullptr, nullptr, nullptr, nullptr, nullptr, false});
+        batches.push_back({.rows = window[b].rows,
+                           .weights = window[b].shares,
+                           .decay = window.decay()[b],
+                           .labels = next});
         next += window[b].rows.count;
     }
     const nb::gil_scoped_release release;
@@ -55,14 +56,14 @@ Named compare(const Division &division, const Window &window,
     need(since.shape(0) == k && moved.shape(0) == k, "one entry per cluster is needed");
     need(evidence.shape(0) == kmeander::n_evidence && evidence.shape(1) == k,
          "evidence has the wrong shape");
-    const kmeander::Totals totals{
+    const kmeander::SumsView totals{
         n_batches, k, known.d, known.masses.data(), known.sums.data(), known.scatter.data()};
-    const kmeander::Chapters chapters{
+    const kmeander::ComparedBatches compared{
         window.decay(), data_or_null(points_per_mass, n_batches),
         is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
         oldest.data(), since.data()};
-    kmeander::Suspects found = kmeander::compare(totals, chapters, moved.data(), moved_level,
-                                                 share_level, evidence.data());
+    kmeander::CandidateChanges found = kmeander::compare(totals, compared, moved.data(),
+                                                         moved_level, share_level, evidence.data());
     return {std::move(found.moved), std::move(found.share), std::move(found.elsewhere)};
 }
 
@@ -121,11 +122,11 @@ Explained explain(const Window &window, std::size_t n_batches, const Division &d
     for (std::size_t b = 0; b < n_batches; ++b) n_points += window[b].rows.count;
     const std::int32_t *next = last_labels(division, n_points, k);
     const std::int32_t *labels = last_labels(arrived, batch.rows.count, k);
-    kmeander::Explanation found;
+    kmeander::ErrorDecomposition found;
     {
         const nb::gil_scoped_release release;
         kmeander::Moments older(centroids.data(), k, d), newest(centroids.data(), k, d);
-        std::vector<kmeander::LabelledRows> before;
+        std::vector<kmeander::LabelledBatch> before;
         for (std::size_t b = 0; b < n_batches; ++b) {
             before.push_back({window[b].rows, window[b].shares, window.decay()[b], next});
             next += window[b].rows.count;
@@ -136,11 +137,11 @@ Explained explain(const Window &window, std::size_t n_batches, const Division &d
         newest.add_hidden(batch_within);
         found = kmeander::explain(older, newest, k, d, n_parts);
     }
-    const auto told = [](const kmeander::Moments::Cell &cell) {
+    const auto told = [](const kmeander::Moments::CellMoments &cell) {
         return Cell(cell.share, cell.mean, cell.variance);
     };
     std::vector<std::tuple<std::size_t, std::size_t, Cell, Cell>> parts;
-    for (const kmeander::Explanation::Part &part : found.parts)
+    for (const kmeander::ErrorDecomposition::ErrorPart &part : found.parts)
         parts.emplace_back(part.cluster, part.column, told(part.before), told(part.now));
     return {found.difference, std::move(found.clusters), std::move(found.columns),
             std::move(parts)};

@@ -14,7 +14,7 @@ namespace border {
 struct Remembered {
     Points points;
     std::optional<Weights> weights;
-    kmeander::Rows rows;
+    kmeander::PointsView rows;
     const double *shares;  // the weights, or null
     double mass;           // weight of all points
 

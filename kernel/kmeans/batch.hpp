@@ -1,4 +1,4 @@
-// A remembered batch as the kernel sees it: arrays that belong to the caller.
+// Batches as the algorithms see them: views of arrays that belong to the caller.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,38 @@
 
 namespace kmeander {
 
-struct Batch {
-    Rows rows;
-    const double *weights;  // one per row, or null: every row weighs 1
-    double decay;           // rho**age, the same for all its rows
+// A batch whose labels are only read.
+struct LabelledBatch {
+    PointsView rows;
+    const double *weights = nullptr;  // one per row, or null: every row weighs 1
+    double decay = 1.0;               // rho**age, the same for all its rows
+    const std::int32_t *labels = nullptr;
+};
 
-    std::int32_t *labels;  // in: the partition before, -1 where unknown; out: the new one
+// A batch that is assigned to clusters.
+struct WorkingBatch {
+    PointsView rows;
+    const double *weights = nullptr;  // one per row, or null: every row weighs 1
+    double decay = 1.0;               // rho**age, the same for all its rows
+
+    std::int32_t *labels = nullptr;  // in: the partition before, -1 where unknown; out: the new one
 
     // Bounds of the distances to the own centroid and to all others, at the centroids `snapshot`;
     // in: meaningless where that is null; out: at the centroids returned.
-    float *upper;
-    float *lower;
-    const double *snapshot;
+    float *upper = nullptr;
+    float *lower = nullptr;
+    const double *snapshot = nullptr;
 
-    // Per cluster, without decay: weight, weighted sum of rows, and weighted sum of squared
-    // distances to the mean of the batch's own rows. In: those of `labels` where `summed`.
-    double *masses;   // (k,)
-    double *sums;     // (k, d)
-    double *scatter;  // (k,)
-    bool summed;
+    // Sufficient statistics per cluster, without decay: mass, weighted sum of rows, and weighted
+    // sum of squared distances to the mean of the batch's own rows. In: those of `labels` where
+    // `summed`. Needed by Lloyd only.
+    double *masses = nullptr;   // (k,)
+    double *sums = nullptr;     // (k, d)
+    double *scatter = nullptr;  // (k,)
+    bool summed = false;
 };
 
-struct Move {  // of a point from cluster to cluster
+struct Reassignment {  // of a point from cluster to cluster
     std::uint32_t batch, row;
     std::int32_t from, to;
 };
@@ -39,7 +49,8 @@ struct Errors {
     double window, newest;
 };
 
-inline double weight_of(const Batch &batch, std::size_t i) {
+template <class AnyBatch>
+double weight_of(const AnyBatch &batch, std::size_t i) {
     return batch.weights == nullptr ? 1.0 : batch.weights[i];
 }
 

@@ -1,5 +1,5 @@
-// Room for numbers that are written before they are read: unlike a vector it is not filled with
-// zeros, which for small batches takes as long as the work.
+// Uninitialised array: for numbers that are written before they are read. To fill it with zeros,
+// as a vector is, would for small batches take as long as the work.
 #pragma once
 
 #include <algorithm>

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
-#include "kmeans/packed_centroids.hpp"
+#include "kmeans/points.hpp"
+#include "parallel/costs.hpp"
 
 namespace kmeander {
 namespace {
 
-// About how many multiplications would take as long as one addition to a sum that carries what it
-// rounds away, to a sum of squares, and to both sums of a row that moves.
-constexpr double kPerSum = 12.0, kPerSquare = 4.0, kPerMoved = 60.0;
-
-// Rows that move are far apart: each is asked for while so many before it are added.
+// Rows that move lie far apart: each is prefetched so many moves ahead.
 constexpr std::size_t kRowsAhead = 4;
 
 bool is_marked(const std::vector<std::uint8_t> &marks, std::uint8_t from_mark) {
@@ -20,7 +17,8 @@ bool is_marked(const std::vector<std::uint8_t> &marks, std::uint8_t from_mark) {
 
 }  // namespace
 
-Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
+ClusterSumsUpdater::ClusterSumsUpdater(std::vector<WorkingBatch> &batches, std::size_t k,
+                                       Team &team)
     : batches_(batches),
       k_(k),
       d_(batches.front().rows.columns),
@@ -28,51 +26,52 @@ Aggregates::Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team)
       team_(team),
       changed_(k, 1),
       masses_(k),
-      benches_(team.size()),
+      scratch_(team.size()),
       gaps_(batches.size() * k) {
-    for (Bench &bench : benches_) {
-        bench.means.resize(k * d_);
-        bench.rests.resize(k * d_);
-        bench.quarters.resize(k * 4);
-        bench.point.resize(d_);
-        bench.stale.resize(k);
+    for (SumScratch &scratch : scratch_) {
+        scratch.means.resize(k * d_);
+        scratch.rests.resize(k * d_);
+        scratch.quarters.resize(k * 4);
+        scratch.point.resize(d_);
+        scratch.stale.resize(k);
     }
-    for (const Batch &batch : batches) {
+    for (const WorkingBatch &batch : batches) {
         // Without bounds the labels themselves are about to be found anew.
         const bool known = batch.summed && batch.snapshot != nullptr;
-        marks_.emplace_back(k, known ? kExact : kLost);
-        lost_.emplace_back(k, 0.0);
+        marks_.emplace_back(k, known ? kExact : kCancelled);
+        cancelled_.emplace_back(k, 0.0);
         counted_.push_back(known);
     }
     scatter_marks_ = marks_;
 }
 
-void Aggregates::move(const std::vector<Move> &moves) {
-    if (moves.empty()) return;
+void ClusterSumsUpdater::reassign(const std::vector<Reassignment> &reassigned) {
+    if (reassigned.empty()) return;
     std::vector<std::size_t> first = {0};  // of each batch
-    for (std::size_t m = 0; m < moves.size(); ++m) {
-        changed_[static_cast<std::size_t>(moves[m].from)] = 1;
-        changed_[static_cast<std::size_t>(moves[m].to)] = 1;
-        if (m > 0 && moves[m].batch != moves[m - 1].batch) first.push_back(m);
+    for (std::size_t m = 0; m < reassigned.size(); ++m) {
+        changed_[static_cast<std::size_t>(reassigned[m].from)] = 1;
+        changed_[static_cast<std::size_t>(reassigned[m].to)] = 1;
+        if (m > 0 && reassigned[m].batch != reassigned[m - 1].batch) first.push_back(m);
     }
-    first.push_back(moves.size());
-    const double operations = kPerMoved * static_cast<double>(moves.size() * d_);
+    first.push_back(reassigned.size());
+    const double operations = costs::kPerMovedValue * static_cast<double>(reassigned.size() * d_);
     team_.run(first.size() - 1, operations, [&](std::size_t item, std::size_t worker) {
         for (std::size_t m = first[item]; m < first[item + 1]; ++m) {
             const std::size_t ahead = m + kRowsAhead;
-            if (ahead < moves.size()) prefetch(batches_[moves[ahead].batch].rows, moves[ahead].row);
-            move(moves[m], benches_[worker]);
+            if (ahead < reassigned.size())
+                prefetch(batches_[reassigned[ahead].batch].rows, reassigned[ahead].row);
+            reassign(reassigned[m], scratch_[worker]);
         }
     });
 }
 
-void Aggregates::move(const Move &move, Bench &bench) {
-    Batch &batch = batches_[move.batch];
-    const std::size_t source = static_cast<std::size_t>(move.from);
-    const std::size_t target = static_cast<std::size_t>(move.to);
-    std::uint8_t *marks = marks_[move.batch].data();
-    const double weight = weight_of(batch, move.row);
-    const double *point = point_at(batch.rows, move.row, bench.point.data());
+void ClusterSumsUpdater::reassign(const Reassignment &reassign, SumScratch &scratch) {
+    WorkingBatch &batch = batches_[reassign.batch];
+    const std::size_t source = static_cast<std::size_t>(reassign.from);
+    const std::size_t target = static_cast<std::size_t>(reassign.to);
+    std::uint8_t *marks = marks_[reassign.batch].data();
+    const double weight = weight_of(batch, reassign.row);
+    const double *point = point_at(batch.rows, reassign.row, scratch.point.data());
     double *minus = batch.sums + source * d_, *plus = batch.sums + target * d_;
     for (std::size_t j = 0; j < d_; ++j) {
         minus[j] -= weight * point[j];
@@ -80,26 +79,27 @@ void Aggregates::move(const Move &move, Bench &bench) {
     }
     batch.masses[source] -= weight;
     batch.masses[target] += weight;
-    marks[target] = std::max<std::uint8_t>(marks[target], kTouched);
-    marks[source] = std::max<std::uint8_t>(marks[source], kTouched);
-    double &lost = lost_[move.batch][source];
-    lost += weight;
-    if (lost >= batch.masses[source]) marks[source] = kLost;
+    marks[target] = std::max<std::uint8_t>(marks[target], kDirty);
+    marks[source] = std::max<std::uint8_t>(marks[source], kDirty);
+    double &cancelled = cancelled_[reassign.batch][source];
+    cancelled += weight;
+    if (cancelled >= batch.masses[source]) marks[source] = kCancelled;
 }
 
-void Aggregates::refresh() { sum_marked(kLost); }
+void ClusterSumsUpdater::recompute_cancelled() { recompute(kCancelled); }
 
-void Aggregates::settle() {
-    sum_marked(kTouched);
+void ClusterSumsUpdater::recompute_dirty() {
+    recompute(kDirty);
     double operations = 0.0;
     for (std::size_t b = 0; b < batches_.size(); ++b)
-        if (is_marked(scatter_marks_[b], kTouched))
-            operations += kPerSquare * static_cast<double>(batches_[b].rows.count * d_);
+        if (is_marked(scatter_marks_[b], kDirty))
+            operations +=
+                costs::kPerSquaredError * static_cast<double>(batches_[b].rows.count * d_);
     team_.run(batches_.size(), operations,
-              [&](std::size_t b, std::size_t worker) { scatter(b, benches_[worker]); });
+              [&](std::size_t b, std::size_t worker) { scatter(b, scratch_[worker]); });
 }
 
-void Aggregates::sum_marked(std::uint8_t from_mark) {
+void ClusterSumsUpdater::recompute(std::uint8_t from_mark) {
     std::vector<std::size_t> changed;
     std::size_t n_rows = 0, most_rows = 0;
     for (std::size_t b = 0; b < batches_.size(); ++b) {
@@ -108,61 +108,64 @@ void Aggregates::sum_marked(std::uint8_t from_mark) {
         n_rows += batches_[b].rows.count;
         most_rows = std::max(most_rows, batches_[b].rows.count);
     }
-    const double operations = kPerSum * static_cast<double>(n_rows * d_);
+    const double operations = costs::kPerCompensatedAdd * static_cast<double>(n_rows * d_);
     // Threads share batches, or where one is too large each batch by clusters: a sum takes its rows
     // in order, whoever adds.
     const std::size_t slices = most_rows * team_.size() > n_rows ? std::min(team_.size(), k_) : 1;
     team_.run(changed.size() * slices, operations, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;
         sum(changed[item / slices], from_mark, slice * k_ / slices, (slice + 1) * k_ / slices,
-            benches_[worker]);
+            scratch_[worker]);
     });
     for (const std::size_t b : changed) {
         counted_[b] = 1;
         for (std::size_t c = 0; c < k_; ++c) {
             if (marks_[b][c] < from_mark) continue;
             changed_[c] = 1;
-            scatter_marks_[b][c] = kTouched;
+            scatter_marks_[b][c] = kDirty;
             marks_[b][c] = kExact;
-            lost_[b][c] = 0.0;
+            cancelled_[b][c] = 0.0;
         }
     }
 }
 
 // List the rows of the clusters that are `stale`.
-std::size_t Aggregates::find_members(const Batch &batch, Bench &bench) const {
-    bench.members.resize(batch.rows.count + kSpare);
-    return set_.members(batch.labels, bench.stale.data(), k_, batch.rows.count,
-                        bench.members.data());
+std::size_t ClusterSumsUpdater::list_stale_rows(const WorkingBatch &batch,
+                                                SumScratch &scratch) const {
+    scratch.stale_rows.resize(batch.rows.count + kSpare);
+    return set_.list_marked(batch.labels, scratch.stale.data(), k_, batch.rows.count,
+                            scratch.stale_rows.data());
 }
 
-void Aggregates::sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
-                     Bench &bench) {
-    Batch &batch = batches_[b];
-    double *rests = bench.rests.data();
-    std::fill(bench.stale.begin(), bench.stale.end(), 0.0F);
+void ClusterSumsUpdater::sum(std::size_t b, std::uint8_t from_mark, std::size_t first,
+                             std::size_t last, SumScratch &scratch) {
+    WorkingBatch &batch = batches_[b];
+    double *rests = scratch.rests.data();
+    std::fill(scratch.stale.begin(), scratch.stale.end(), 0.0F);
     for (std::size_t c = first; c < last; ++c) {
         if (marks_[b][c] < from_mark) continue;
-        bench.stale[c] = 1.0F;
+        scratch.stale[c] = 1.0F;
         std::fill_n(batch.sums + c * d_, d_, 0.0);
         std::fill_n(rests + c * d_, d_, 0.0);
     }
-    const std::size_t n_members = find_members(batch, bench);
-    set_.add_rows(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members,
+    const std::size_t n_stale_rows = list_stale_rows(batch, scratch);
+    set_.add_rows(batch.rows, batch.weights, batch.labels, scratch.stale_rows.data(), n_stale_rows,
                   batch.sums, rests);
     for (std::size_t c = first; c < last; ++c)
-        if (bench.stale[c] != 0.0F)
+        if (scratch.stale[c] != 0.0F)
             for (std::size_t j = 0; j < d_; ++j) batch.sums[c * d_ + j] += rests[c * d_ + j];
     // Where every row weighs 1, rows that come and go leave an exact count behind.
-    if (batch.weights != nullptr || !counted_[b]) weigh(batch, bench, n_members);
+    if (batch.weights != nullptr || !counted_[b]) weigh(batch, scratch, n_stale_rows);
 }
 
-void Aggregates::weigh(Batch &batch, const Bench &bench, std::size_t n_members) const {
+void ClusterSumsUpdater::weigh(WorkingBatch &batch, const SumScratch &scratch,
+                               std::size_t n_stale_rows) const {
     std::vector<double> rests(k_);
     for (std::size_t c = 0; c < k_; ++c)
-        if (bench.stale[c] != 0.0F) batch.masses[c] = 0.0;
-    for (std::size_t m = 0; m < n_members; ++m) {
-        const std::size_t i = bench.members[m], label = static_cast<std::size_t>(batch.labels[i]);
+        if (scratch.stale[c] != 0.0F) batch.masses[c] = 0.0;
+    for (std::size_t m = 0; m < n_stale_rows; ++m) {
+        const std::size_t i = scratch.stale_rows[m],
+                          label = static_cast<std::size_t>(batch.labels[i]);
         const double weight = weight_of(batch, i), before = batch.masses[label];
         batch.masses[label] = before + weight;
         if (batch.weights == nullptr) continue;  // counts are exact
@@ -170,36 +173,36 @@ void Aggregates::weigh(Batch &batch, const Bench &bench, std::size_t n_members) 
         rests[label] += (before - (batch.masses[label] - added)) + (weight - added);
     }
     for (std::size_t c = 0; c < k_; ++c)
-        if (bench.stale[c] != 0.0F) batch.masses[c] += rests[c];
+        if (scratch.stale[c] != 0.0F) batch.masses[c] += rests[c];
 }
 
-void Aggregates::scatter(std::size_t b, Bench &bench) {
-    Batch &batch = batches_[b];
+void ClusterSumsUpdater::scatter(std::size_t b, SumScratch &scratch) {
+    WorkingBatch &batch = batches_[b];
     std::vector<std::uint8_t> &marks = scatter_marks_[b];
-    if (!is_marked(marks, kTouched)) return;
-    double *means = bench.means.data(), *quarters = bench.quarters.data();
+    if (!is_marked(marks, kDirty)) return;
+    double *means = scratch.means.data(), *quarters = scratch.quarters.data();
     for (std::size_t c = 0; c < k_; ++c) {
-        bench.stale[c] = marks[c] >= kTouched;
-        if (bench.stale[c] == 0.0F) continue;
+        scratch.stale[c] = marks[c] >= kDirty;
+        if (scratch.stale[c] == 0.0F) continue;
         std::fill_n(quarters + 4 * c, 4, 0.0);
         if (batch.masses[c] <= 0.0) continue;
         for (std::size_t j = 0; j < d_; ++j)
             means[c * d_ + j] = batch.sums[c * d_ + j] / batch.masses[c];
     }
-    const std::size_t n_members = find_members(batch, bench);
-    set_.add_squares(batch.rows, batch.weights, batch.labels, bench.members.data(), n_members,
-                     means, quarters);
+    const std::size_t n_stale_rows = list_stale_rows(batch, scratch);
+    set_.add_squares(batch.rows, batch.weights, batch.labels, scratch.stale_rows.data(),
+                     n_stale_rows, means, quarters);
     for (std::size_t c = 0; c < k_; ++c) {
         const double *sums = quarters + 4 * c;
-        if (bench.stale[c] != 0.0F) batch.scatter[c] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        if (scratch.stale[c] != 0.0F) batch.scatter[c] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
     std::fill(marks.begin(), marks.end(), static_cast<std::uint8_t>(kExact));
 }
 
-Errors Aggregates::errors(const double *centroids) {
+Errors ClusterSumsUpdater::errors(const double *centroids) {
     Errors errors = {0.0, 0.0};
     double *gap = gaps_.data();
-    for (const Batch &batch : batches_) {
+    for (const WorkingBatch &batch : batches_) {
         errors.newest = 0.0;
         // Scatter about the mean plus the mean's own distance: only sums of squares, so nothing
         // cancels however far from zero the points lie.
@@ -214,11 +217,11 @@ Errors Aggregates::errors(const double *centroids) {
 // A batch pulls each centroid towards its own mean; without it the centroid would be farther away
 // by the factor mass / (mass - its share). Labels are taken to stay. Where hardly one row of the
 // cluster would be left it is the rows that are left out, one at a time.
-double Aggregates::error_left_out() {
+double ClusterSumsUpdater::error_left_out() {
     masses();
     double error = 0.0;
     const double *gap = gaps_.data();
-    for (const Batch &batch : batches_) {
+    for (const WorkingBatch &batch : batches_) {
         double mass = 0.0, alone = 0.0;
         for (std::size_t c = 0; c < k_; ++c) mass += batch.masses[c];
         const double row = mass / static_cast<double>(batch.rows.count);
@@ -239,16 +242,16 @@ double Aggregates::error_left_out() {
     return error;
 }
 
-const std::vector<double> &Aggregates::masses() {
+const std::vector<double> &ClusterSumsUpdater::masses() {
     std::fill(masses_.begin(), masses_.end(), 0.0);
-    for (const Batch &batch : batches_)
+    for (const WorkingBatch &batch : batches_)
         for (std::size_t c = 0; c < k_; ++c) masses_[c] += batch.decay * batch.masses[c];
     return masses_;
 }
 
-void Aggregates::mean(std::size_t cluster, double *mean) const {
+void ClusterSumsUpdater::mean(std::size_t cluster, double *mean) const {
     std::fill(mean, mean + d_, 0.0);
-    for (const Batch &batch : batches_) {
+    for (const WorkingBatch &batch : batches_) {
         const double *sum = batch.sums + cluster * d_;
         for (std::size_t j = 0; j < d_; ++j) mean[j] += batch.decay * sum[j];
     }

@@ -1,8 +1,8 @@
-// Mass, sum and scatter of each cluster within each batch.
+// Sufficient statistics per batch and cluster: mass, sum and scatter, kept while labels change.
 //
-// While Lloyd runs, only points that change cluster touch them. Before a result leaves, every
-// cluster so touched is added up anew, its rows in order: what is stored is a function of rows,
-// weights and labels alone, so rounding does not accumulate and history does not show.
+// While Lloyd runs, only points that change cluster touch them. Before a result is returned, every
+// cluster touched (dirty) is added up anew, its rows in order: what is stored is a function of
+// rows, weights and labels alone, so rounding does not accumulate and history does not show.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@
 
 namespace kmeander {
 
-class Aggregates {
+class ClusterSumsUpdater {
 public:
-    Aggregates(std::vector<Batch> &batches, std::size_t k, Team &team);
+    ClusterSumsUpdater(std::vector<WorkingBatch> &batches, std::size_t k, Team &team);
 
     // Rows, in order of their batches, have gone from one cluster to another.
-    void move(const std::vector<Move> &moves);
+    void reassign(const std::vector<Reassignment> &reassigned);
 
-    // Add up anew what cannot be had by moving rows: new batches, and clusters that have lost so
-    // much that what is left would be rounding.
-    void refresh();
+    // Add up anew what cannot be had by moving rows: new batches, and clusters that have cancelled
+    // so much that what is left would be rounding.
+    void recompute_cancelled();
 
-    // Add up anew every cluster that was touched, and its scatter.
-    void settle();
+    // Add up anew every dirty cluster, and its scatter.
+    void recompute_dirty();
 
-    // Weighted sums of squared distances to the own centroid; after settle.
+    // Weighted sums of squared distances to the own centroid; after recompute_dirty.
     Errors errors(const double *centroids);
 
-    // What a batch like those of the window would cost if it came next, decayed sum: each batch
-    // under the centroids as they would be without it. After errors.
+    // Leave-one-out error, decayed sum: each batch under the centroids as they would be without
+    // it, which is what the next batch should cost. After errors.
     double error_left_out();
 
     // Decayed mass per cluster, and decayed mean of one cluster.
@@ -45,35 +45,36 @@ public:
     bool has_changed(std::size_t cluster) { return std::exchange(changed_[cluster], false); }
 
 private:
-    enum Mark : std::uint8_t { kExact, kTouched, kLost };  // of a cluster in a batch
+    // The sums of a cluster in a batch: exact, touched by moved rows, or lost to cancellation.
+    enum Mark : std::uint8_t { kExact, kDirty, kCancelled };
 
-    // Room for the work of one thread.
-    struct Bench {
+    // Scratch memory of one thread.
+    struct SumScratch {
         Buffer<double> means, rests;  // (k, d)
         Buffer<double> quarters;      // (k, 4)
         std::vector<double> point;
-        std::vector<float> stale;       // per cluster: 1 if it is added up anew
-        Buffer<std::uint32_t> members;  // the rows of these
+        std::vector<float> stale;          // per cluster: 1 if it is added up anew
+        Buffer<std::uint32_t> stale_rows;  // the rows of these
     };
 
-    void move(const Move &move, Bench &bench);
-    std::size_t find_members(const Batch &batch, Bench &bench) const;
+    void reassign(const Reassignment &reassign, SumScratch &scratch);
+    std::size_t list_stale_rows(const WorkingBatch &batch, SumScratch &scratch) const;
     void sum(std::size_t b, std::uint8_t from_mark, std::size_t first, std::size_t last,
-             Bench &bench);
-    void weigh(Batch &batch, const Bench &bench, std::size_t n_members) const;
-    void sum_marked(std::uint8_t from_mark);
-    void scatter(std::size_t b, Bench &bench);
+             SumScratch &scratch);
+    void weigh(WorkingBatch &batch, const SumScratch &scratch, std::size_t n_stale_rows) const;
+    void recompute(std::uint8_t from_mark);
+    void scatter(std::size_t b, SumScratch &scratch);
 
-    std::vector<Batch> &batches_;
+    std::vector<WorkingBatch> &batches_;
     const std::size_t k_, d_;
     const InstructionSet &set_;
     Team &team_;
     std::vector<std::vector<std::uint8_t>> marks_, scatter_marks_;  // per batch and cluster
-    std::vector<std::uint8_t> counted_;      // per batch: masses are those of the labels
-    std::vector<std::vector<double>> lost_;  // per batch and cluster: mass gone since exact
-    std::vector<std::uint8_t> changed_;      // per cluster
+    std::vector<std::uint8_t> counted_;           // per batch: masses are those of the labels
+    std::vector<std::vector<double>> cancelled_;  // per batch and cluster: mass gone since exact
+    std::vector<std::uint8_t> changed_;           // per cluster
     std::vector<double> masses_;
-    std::vector<Bench> benches_;  // one per worker
+    std::vector<SumScratch> scratch_;  // one per worker
     Buffer<double> gaps_;  // per batch and cluster: squared distance from its mean to the centroid
 };
 

@@ -10,9 +10,9 @@ namespace {
 // From the top down: the group with the largest scatter is cut in two at its mean, across the
 // column in which it is widest, until there are enough groups. So what they hide is small, and
 // each row is looked at about log2(m) times.
-class Cutter {
+class CoresetBuilder {
 public:
-    Cutter(const Rows &rows, const double *weights)
+    CoresetBuilder(const PointsView &rows, const double *weights)
         : d_(rows.columns), weights_(weights), points_(rows.count * d_), mean_(d_), widths_(d_) {
         for (std::size_t i = 0; i < rows.count; ++i) {
             instruction_set().widen(rows, i, points_.data() + i * d_);
@@ -23,9 +23,9 @@ public:
     void cut(std::size_t m) {
         if (!order_.empty()) add({0, order_.size()});
         while (groups_.size() < m && !cuts_.empty()) {
-            const Cut cut = cuts_.top();
+            const CoresetCut cut = cuts_.top();
             cuts_.pop();
-            const Group whole = groups_[cut.group];
+            const CoresetGroup whole = groups_[cut.group];
             const auto middle = std::stable_partition(
                 order_.begin() + static_cast<std::ptrdiff_t>(whole.begin),
                 order_.begin() + static_cast<std::ptrdiff_t>(whole.end),
@@ -39,8 +39,8 @@ public:
         }
     }
 
-    Summaries write(double *means, double *masses) {
-        Summaries found = {groups_.size(), 0.0};
+    CoresetSize write(double *means, double *masses) {
+        CoresetSize found = {groups_.size(), 0.0};
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             masses[g] = measure(groups_[g]);
             std::copy(mean_.begin(), mean_.end(), means + g * d_);
@@ -50,21 +50,22 @@ public:
     }
 
 private:
-    struct Group {  // the rows order_[begin, end)
+    struct CoresetGroup {  // the rows order_[begin, end)
         std::size_t begin, end;
     };
-    struct Cut {  // of a group, between the values below `at` in a column and the others
+    struct CoresetCut {  // of a group, between the values below `at` in a column and the others
         double scatter;
         std::size_t group, column;
         double at;
-        bool operator<(const Cut &other) const {  // a tie goes to the group that was there first
+        bool operator<(
+            const CoresetCut &other) const {  // a tie goes to the group that was there first
             return scatter != other.scatter ? scatter < other.scatter : group > other.group;
         }
     };
 
     double weight(std::size_t i) const { return weights_ == nullptr ? 1.0 : weights_[i]; }
 
-    void add(Group group) {
+    void add(CoresetGroup group) {
         groups_.push_back(group);
         plan_cut(groups_.size() - 1);
     }
@@ -81,7 +82,7 @@ private:
     }
 
     // Mean, and weighted squared distance to it per column; returns the weight.
-    double measure(const Group &group) {
+    double measure(const CoresetGroup &group) {
         // Told from the first row: equal rows have that row as their mean, to the last digit.
         const double *first = points_.data() + order_[group.begin] * d_;
         std::fill(mean_.begin(), mean_.end(), 0.0);
@@ -108,15 +109,15 @@ private:
     std::vector<double> points_;  // all rows as doubles
     std::vector<double> mean_, widths_;
     std::vector<std::size_t> order_;  // rows with weight, group by group
-    std::vector<Group> groups_;
-    std::priority_queue<Cut> cuts_;
+    std::vector<CoresetGroup> groups_;
+    std::priority_queue<CoresetCut> cuts_;
 };
 
 }  // namespace
 
-Summaries summarise(const Rows &rows, const double *weights, std::size_t m, double *means,
-                    double *masses) {
-    Cutter cutter(rows, weights);
+CoresetSize summarise(const PointsView &rows, const double *weights, std::size_t m, double *means,
+                      double *masses) {
+    CoresetBuilder cutter(rows, weights);
     cutter.cut(m);
     return cutter.write(means, masses);
 }

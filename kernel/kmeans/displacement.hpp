@@ -1,7 +1,8 @@
-// How far the centroids have moved since points were measured, and how far apart they are.
+// Displacement of the centroids since points were measured, and the distances between centroids.
 //
-// An epoch is a set of centroids at which points were measured. Tables have, under the key of a
-// cluster and an epoch, what the present centroids mean for points of that cluster measured then.
+// An epoch is a set of centroids at which points were measured. The tables have, under the key of a
+// cluster and an epoch, what the present centroids mean for points of that cluster that were
+// measured in that epoch.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,12 @@
 
 namespace kmeander {
 
-class Movement {
+class Displacement {
 public:
-    Movement(std::size_t k, std::size_t d, bool has_blocks);
+    Displacement(std::size_t k, std::size_t d, bool has_blocks);
 
-    static constexpr std::size_t kMaxEpochs = 32;  // kept apart; each costs k * d operations a pass
+    // The most epochs that are kept; each costs k * d operations a pass.
+    static constexpr std::size_t kMaxEpochs = 32;
     static std::size_t key_of(std::size_t label, std::size_t epoch) {
         return label * kMaxEpochs + epoch;
     }
@@ -25,43 +27,48 @@ public:
         return static_cast<std::int32_t>(key / kMaxEpochs);
     }
 
-    // An epoch before the first pass: the centroids at which bounds that are handed in were taken.
-    void remember(const double *centroids);
+    // Add an epoch before the first pass: the centroids at which given bounds were taken.
+    void add_epoch(const double *centroids);
 
     std::size_t n_epochs() const { return snapshots_.size(); }
     std::size_t now() const { return now_; }  // the epoch of the present centroids
 
-    // Forget every epoch but the present one, which becomes the first.
-    void forget();
+    // Drop every epoch but the present one, which becomes the first.
+    void keep_present_epoch();
 
-    // Begin the epoch of `centroids` and find how far they have moved since every other one.
+    // Begin the epoch of `centroids` and find their displacement since every other one.
     void open(const double *centroids);
 
-    // Find how far apart the present centroids are, and from that `near`; returns the distances
-    // that it took. Left out as long as nobody asks, since a pass in which nothing wakes does not.
-    std::int64_t measure_apart();
+    // Measure the distances between the present centroids, and find `upper_limit` from them;
+    // returns how many distances that took. A separate call, since a pass without active points
+    // needs none.
+    std::int64_t measure_between();
 
     const PackedCentroids &packed() const { return packed_; }
     std::size_t n_blocks() const { return packed_.n_blocks(); }
 
-    // Per key: how far the centroid has moved since, and the farthest of the others.
+    // Per key: the displacement of the centroid since, and the largest one of any other centroid.
     float own(std::size_t key) const { return own_[key]; }
     float others(std::size_t key) const { return others_[key]; }
-    // Per key: a point is settled if its margin is above the one or its upper bound below the
-    // other.
-    const float *margin() const { return margin_.data(); }
-    const float *near() const { return near_.data(); }
-    // Per block: the farthest move of another centroid in it, found where `has_blocks`, and the
-    // least distance to one.
-    const float *moved(std::size_t key) const { return moved_.data() + key * n_blocks(); }
-    const float *apart(std::size_t cluster) const { return apart_.data() + cluster * n_blocks(); }
+    // Per key: a point keeps its cluster if its margin (lower - upper) is above the first or its
+    // upper bound is below the second.
+    const float *margin_limit() const { return margin_limit_.data(); }
+    const float *upper_limit() const { return upper_limit_.data(); }
+    // Per block of centroids, the own centroid aside: the largest displacement in it (found where
+    // `has_blocks`), and the least distance to one of it.
+    const float *block_displacement(std::size_t key) const {
+        return block_displacement_.data() + key * n_blocks();
+    }
+    const float *block_gap(std::size_t cluster) const {
+        return block_gap_.data() + cluster * n_blocks();
+    }
     // Per cluster: the least distance to another centroid.
     const float *nearest_other() const { return nearest_other_.data(); }
 
 private:
-    void find_strays(const double *centroids);
-    float moved_from(const double *then, const double *now) const;
-    void find_moved_blocks(std::size_t epoch);
+    void find_displaced(const double *centroids);
+    float distance_between(const double *then, const double *now) const;
+    void find_block_displacements(std::size_t epoch);
 
     const std::size_t k_, d_;
     const bool has_blocks_;
@@ -70,11 +77,12 @@ private:
     static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
     std::size_t now_ = kNever;
     std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then
-    Buffer<float> own_, others_, margin_, near_, moved_, apart_, nearest_other_;
-    std::vector<float> between_;     // distances of the centroids, each to each
-    bool tables_are_stale_ = false;  // they are of another first epoch
-    // Per cluster: its centroid is not where it was a pass ago, or at the last measuring.
-    std::vector<std::uint8_t> stray_, unmeasured_;
+    Buffer<float> own_, others_, margin_limit_, upper_limit_;
+    Buffer<float> block_displacement_, block_gap_, nearest_other_;
+    std::vector<float> between_;     // distances between the centroids, each to each
+    bool tables_are_stale_ = false;  // they belong to another first epoch
+    // Per cluster: its centroid is not where it was a pass ago, or when `between_` was measured.
+    std::vector<std::uint8_t> displaced_, unmeasured_;
 };
 
 }  // namespace kmeander

@@ -1,26 +1,26 @@
-// Which cluster each point of the window is in, kept exact without measuring every distance.
+// Hamerly's exact assignment: the nearest centroid of every point, most distances ruled out by
+// bounds.
 //
 // Each point carries an upper bound u of the distance to its own centroid and a lower bound l of
 // the distance to every other one, taken when the centroids were elsewhere (an epoch). Since then
-// centroid c has moved by a known distance p(c), so the point keeps its cluster as long as
-//     u + p(own) < l - max over the others of p,
-// by the triangle inequality (Hamerly 2010; net displacement after Newling and Fleuret 2016), or
-// as long as u + p(own) is below half the distance from its centroid to the next.
+// centroid c has moved by a known distance p(c), so by the triangle inequality the point keeps its
+// cluster as long as
+//     u + p(own) < l - max over the others of p
+// (Hamerly 2010; net displacement after Newling and Fleuret 2016), or as long as u + p(own) is
+// below half the distance from its centroid to the next.
 //
-// Most points are never in doubt. They sleep where they are stored, in the order of the rows, as
-// long as no cluster's p(own) + p(others) exceeds a threshold that their margins l - u are known to
-// exceed; when one does, thresholds are raised well beyond the movement, and a scan wakes the
-// points that are no longer above.
+// Active set: a point is inactive, and stays where it is stored, while its margin l - u exceeds the
+// threshold of its cluster. Where the displacement reaches a threshold, all thresholds are raised
+// well beyond it, and one scan activates the points whose margins are not above. A batch of which
+// many points become undecided at once is measured as a whole, where that is cheap.
 //
-// A batch of which many are in doubt at once is measured anew as a whole, where that is soon done.
-//
-// Points awake stand in one list, each with the key of its cluster and epoch, under which a table
-// has the two limits that settle a point. A sweep compares the list with the table. What fails is
-// measured against all centroids, where that is soon done. Otherwise it is looked at, all of one
-// key together, block by block: a block of centroids cannot hold a nearer one if none of it has
+// Active points stand in one list, each with the key of its cluster and epoch, under which a table
+// has the two limits that decide a point. A sweep compares the list with the table. Where centroids
+// are few, what is left undecided is measured against all of them. Otherwise points of one key are
+// checked together, block by block: a block of centroids cannot hold a nearer one if none of it has
 // moved that far, or if all of it is more than 2 (u + p(own)) away from the own centroid. Only then
-// is the point measured: against the own centroid, which may settle it, and against the blocks that
-// are left. Its new bounds are of the present epoch. Weights never enter.
+// is the point measured: against the own centroid, which may decide it, and against the blocks that
+// are left. Its new bounds belong to the present epoch. Weights never enter.
 //
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
 // over only where it is strictly separated. So the labels are those of a full pass.
@@ -34,134 +34,140 @@
 #include "kmeans/buffer.hpp"
 #include "kmeans/displacement.hpp"
 #include "kmeans/packed_centroids.hpp"
+#include "kmeans/points.hpp"
+#include "parallel/costs.hpp"
 #include "parallel/team.hpp"
 
 namespace kmeander {
 
-class Partition {
+class HamerlyAssigner {
 public:
-    Partition(std::vector<Batch> &batches, std::size_t k, Team &team);
+    HamerlyAssigner(std::vector<WorkingBatch> &batches, std::size_t k, Team &team);
 
-    // Give every point its nearest of `centroids`; true if a label changed.
+    // Assign every point to its nearest centroid; true if a label changed.
     bool assign(const double *centroids);
 
     // What the last call changed, except in new batches.
-    const std::vector<Move> &moves() const { return moves_; }
+    const std::vector<Reassignment> &reassigned() const { return reassigned_; }
 
-    // Put a point into another cluster; it is measured at the next call.
-    void put(std::size_t batch, std::size_t row, std::int32_t label);
+    // Hand a point to another cluster; it is measured at the next call.
+    void reassign(std::size_t batch, std::size_t row, std::int32_t label);
 
-    // Write all bounds to the batches, as those at the centroids of the last call.
-    void settle();
+    // Write all bounds to the batches, as they hold at the centroids of the last call.
+    void write_bounds();
 
     std::int64_t n_distances() const { return n_distances_; }
 
 private:
-    static constexpr std::size_t kTogether = 128;
+    // The most points of one key that are checked together.
+    static constexpr std::size_t kSameKeyPoints = 128;
 
-    // Of a batch: there are bounds, they leave too many in doubt, or there are none and no labels.
-    enum State : std::uint8_t { kBounded, kLoose, kNew };
+    // Of a batch: it has bounds, bounds that leave too many points undecided, or none and no
+    // labels.
+    enum BatchState : std::uint8_t { kBounded, kLoose, kNew };
 
-    struct Member {  // of the list of points awake
+    struct ActivePoint {  // where an active point is stored
         std::uint32_t batch, row;
     };
-    struct Suspect {         // a point that may have a nearer centroid
+    struct UndecidedPoint {  // a point that may have a nearer centroid
         std::uint32_t at;    // its place in the list
         float upper, lower;  // the distance to its centroid, and a bound of the others in its epoch
         float wanted;        // blocks that are not known to be beyond this are measured
-        const float *moved;  // since its epoch, per block
+        const float *moved;  // displacement since its epoch, per block
     };
-    struct alignas(64) Stretch {  // of the list, that one task sweeps: what it finds
-        std::vector<Move> moves;
+    struct alignas(64) SweepChunk {  // of the active set, swept by one task: what it finds
+        std::vector<Reassignment> reassigned;
         std::int64_t n_distances = 0;
-        std::size_t n_found = 0;  // points that their limits did not settle
+        std::size_t n_found = 0;  // points that their limits leave undecided
     };
-    struct Bench {  // room for the work of one thread
+    struct SweepScratch {  // room for the work of one thread
         Buffer<std::uint32_t> found, sorted, chosen;
         std::vector<std::uint32_t> counts;
         Buffer<double> points;  // float32 rows as doubles
         Buffer<float> narrowed;
-        std::uint32_t at[kTogether];
-        float upper[kTogether], lower[kTogether], others[kTogether];
-        std::size_t n_suspects = 0;
-        Suspect suspects[kGroupRows];
+        std::uint32_t at[kSameKeyPoints];
+        float upper[kSameKeyPoints], lower[kSameKeyPoints], others[kSameKeyPoints];
+        std::size_t n_undecided = 0;
+        UndecidedPoint undecided[kGroupRows];
         float beyond[kGroupRows];  // bounds of the blocks that are left out
     };
 
-    bool is_crowded() const;
+    bool is_mostly_decided() const;
     void open_epoch(const double *centroids);
-    void measure_apart();
+    void measure_between();
     bool may_be_loose(std::size_t b) const;
     bool is_loose(std::size_t b) const;
     void find_loose();
-    void resize_list(std::size_t size);
-    void wake();
-    void wake(std::size_t epoch);
+    void resize_active(std::size_t size);
+    void activate();
+    void activate(std::size_t epoch);
     void sweep(const double *centroids);
-    void sweep(std::size_t begin, std::size_t end, Stretch &stretch, Bench &bench,
+    void sweep(std::size_t begin, std::size_t end, SweepChunk &chunk, SweepScratch &scratch,
                const double *centroids);
     void prefetch(std::size_t at) const;
-    void sort_by_key(Bench &bench, std::size_t n_found) const;
-    void look_at(const std::uint32_t *found, std::size_t count, Stretch &stretch, Bench &bench,
-                 const double *centroids);
+    void sort_by_key(SweepScratch &scratch, std::size_t n_found) const;
+    void tighten_or_queue(const std::uint32_t *found, std::size_t count, SweepChunk &chunk,
+                          SweepScratch &scratch, const double *centroids);
     void measure_own(const std::uint32_t *found, std::size_t count, const double *centroid,
                      float *upper) const;
-    void measure_all(const std::uint32_t *at, std::size_t count, Stretch &stretch, Bench &bench);
-    void measure_suspects(std::int32_t own, Stretch &stretch, Bench &bench);
+    void measure_all(const std::uint32_t *at, std::size_t count, SweepChunk &chunk,
+                     SweepScratch &scratch);
+    void measure_undecided(std::int32_t own, SweepChunk &chunk, SweepScratch &scratch);
     void measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
-                 std::size_t n_chosen, std::size_t n_centroids, Stretch &stretch, Bench &bench);
-    bool is_due(std::size_t b) const { return state_[b] != kBounded; }
-    static bool is_earlier(const Move &one, const Move &other);
-    void drop_due();
-    void measure_due();
+                 std::size_t n_chosen, std::size_t n_centroids, SweepChunk &chunk,
+                 SweepScratch &scratch);
+    bool is_remeasured(std::size_t b) const { return state_[b] != kBounded; }
+    static bool is_earlier(const Reassignment &one, const Reassignment &other);
+    void drop_remeasured();
+    void measure_whole_batches();
 
-    // About how many multiplications would take as long as to scan a point.
-    static constexpr double kPerScanned = 16.0;
-    // Points of the list that one task has to do with.
-    static constexpr std::size_t kStretch = 4096;
-    std::size_t n_stretches() const { return (members_.size() + kStretch - 1) / kStretch; }
-    std::size_t end_of_stretch(std::size_t s) const {
-        return s + 1 < n_stretches() ? (s + 1) * kStretch : members_.size();
+    std::size_t n_sweep_chunks() const {
+        return (active_.size() + costs::kSweptPoints - 1) / costs::kSweptPoints;
+    }
+    std::size_t end_of_chunk(std::size_t s) const {
+        return s + 1 < n_sweep_chunks() ? (s + 1) * costs::kSweptPoints : active_.size();
     }
 
     void set_bounds(std::size_t at, std::int32_t label, float upper, float lower) {
         keys_[at] = static_cast<std::uint32_t>(
-            Movement::key_of(static_cast<std::size_t>(label), movement_.now()));
+            Displacement::key_of(static_cast<std::size_t>(label), displacement_.now()));
         upper_[at] = upper;
         lower_[at] = lower;
     }
 
-    static float bound_of(const Suspect &suspect, float apart, std::size_t block) {
-        const float by_movement = suspect.lower - suspect.moved[block];
-        const float by_place = apart - suspect.upper;
-        return by_movement > by_place ? by_movement : by_place;
+    // A bound of the distance of a point to every other centroid of a block.
+    static float bound_of(const UndecidedPoint &point, float gap, std::size_t block) {
+        const float by_displacement = point.lower - point.moved[block];
+        const float by_gap = gap - point.upper;
+        return by_displacement > by_gap ? by_displacement : by_gap;
     }
 
-    std::vector<Batch> &batches_;
+    std::vector<WorkingBatch> &batches_;
     const std::size_t k_, d_;
     const InstructionSet &set_;
     Team &team_;
     const double n_points_;    // of all batches
-    const bool measures_all_;  // a point in doubt, at once and against every centroid
-    Movement movement_;
+    const bool measures_all_;  // an undecided point, at once and against every centroid
+    Displacement displacement_;
     const std::size_t n_blocks_;
-    std::vector<Bench> benches_;  // one per worker
-    std::vector<State> state_;    // per batch; all but kBounded are measured whole in this pass
+    std::vector<SweepScratch> scratch_;  // one per worker
+    std::vector<BatchState> state_;  // per batch; all but kBounded are measured whole in this pass
 
-    bool apart_is_known_ = false;    // how far the present centroids are apart
-    std::vector<std::size_t> base_;  // per batch: the epoch of the points that sleep
-    // Per epoch and cluster: the margins of all points that sleep are above this.
-    std::vector<float> asleep_;
-    std::vector<Buffer<std::uint32_t>> woken_;  // per batch: rows, of one scan
-    std::vector<std::size_t> n_woken_;          // how many of them
+    bool between_is_known_ = false;  // the distances between the present centroids are known
+    std::vector<std::size_t> base_;  // per batch: the epoch of its inactive points
+    // Per epoch and cluster: the margins of all inactive points are above this.
+    std::vector<float> inactive_threshold_;
+    std::vector<Buffer<std::uint32_t>> activated_;  // per batch: rows, of one scan
+    std::vector<std::size_t> n_activated_;          // how many of them
 
-    // Points awake: which they are, their clusters and epochs, and their bounds then.
-    Buffer<Member> members_;
+    // The active set: where its points are stored, their keys, and their bounds in that epoch.
+    Buffer<ActivePoint> active_;
     Buffer<std::uint32_t> keys_;
     Buffer<float> upper_, lower_;
-    std::vector<Stretch> stretches_;
-    std::size_t n_sweeps_ = 0, n_found_ = 0;  // since points began anew, and in the last sweep
-    std::vector<Move> moves_;
+    std::vector<SweepChunk> chunks_;
+    std::size_t n_sweeps_ = 0,
+                n_found_ = 0;  // since the active set began anew; and in the last sweep
+    std::vector<Reassignment> reassigned_;
 
     std::int64_t n_distances_ = 0;
 };

@@ -1,4 +1,4 @@
-// The points awake: who of them is in doubt, and who has a nearer centroid.
+// Hamerly's assignment: sweep over the active set for undecided points and nearer centroids.
 #include <algorithm>
 #include <limits>
 
@@ -10,153 +10,155 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// About how many multiplications would take as long as to look at a point besides measuring it, and
-// the share of the list that is looked at in the first sweep; in others, it is taken to be as in
-// the last.
-constexpr double kPerLook = 1000.0, kShareLookedAt = 0.1;
-
-// How many points before it is measured a row is asked for.
+// A row is prefetched so many points before it is measured.
 constexpr std::size_t kAhead = 64;
 
 }  // namespace
 
-// Find the points of the list that their limits do not settle, and look at them closely.
-void Partition::sweep(const double *centroids) {
-    if (stretches_.size() < n_stretches()) stretches_.resize(n_stretches());
-    const double n_members = static_cast<double>(members_.size());
+// Find the active points that their limits leave undecided, and check them.
+void HamerlyAssigner::sweep(const double *centroids) {
+    if (chunks_.size() < n_sweep_chunks()) chunks_.resize(n_sweep_chunks());
+    const double n_members = static_cast<double>(active_.size());
     const double n_looks =
-        n_sweeps_ > 0 ? static_cast<double>(n_found_) : kShareLookedAt * n_members;
-    const double operations =
-        kPerScanned * n_members + (kPerLook + static_cast<double>(k_ * d_)) * n_looks;
-    team_.run(n_stretches(), operations, [&](std::size_t s, std::size_t worker) {
-        sweep(s * kStretch, end_of_stretch(s), stretches_[s], benches_[worker], centroids);
+        n_sweeps_ > 0 ? static_cast<double>(n_found_) : costs::kShareChecked * n_members;
+    const double operations = costs::kPerScannedPoint * n_members +
+                              (costs::kPerCheckedPoint + static_cast<double>(k_ * d_)) * n_looks;
+    team_.run(n_sweep_chunks(), operations, [&](std::size_t s, std::size_t worker) {
+        sweep(s * costs::kSweptPoints, end_of_chunk(s), chunks_[s], scratch_[worker], centroids);
     });
     ++n_sweeps_;
     n_found_ = 0;
-    moves_.clear();
-    for (std::size_t s = 0; s < n_stretches(); ++s) {
-        n_found_ += stretches_[s].n_found;
-        moves_.insert(moves_.end(), stretches_[s].moves.begin(), stretches_[s].moves.end());
-        n_distances_ += stretches_[s].n_distances;
+    reassigned_.clear();
+    for (std::size_t s = 0; s < n_sweep_chunks(); ++s) {
+        n_found_ += chunks_[s].n_found;
+        reassigned_.insert(reassigned_.end(), chunks_[s].reassigned.begin(),
+                           chunks_[s].reassigned.end());
+        n_distances_ += chunks_[s].n_distances;
     }
-    // In the order of the window, so that sums do not depend on who was awake.
-    std::sort(moves_.begin(), moves_.end(), is_earlier);
+    // In the order of the window, so that sums do not depend on the active set.
+    std::sort(reassigned_.begin(), reassigned_.end(), is_earlier);
 }
 
-void Partition::sweep(std::size_t begin, std::size_t end, Stretch &stretch, Bench &bench,
-                      const double *centroids) {
-    stretch.moves.clear();
-    stretch.n_distances = 0;
-    stretch.n_found = 0;
-    bench.found.resize(kStretch + kSpare);
+void HamerlyAssigner::sweep(std::size_t begin, std::size_t end, SweepChunk &chunk,
+                            SweepScratch &scratch, const double *centroids) {
+    chunk.reassigned.clear();
+    chunk.n_distances = 0;
+    chunk.n_found = 0;
+    scratch.found.resize(costs::kSweptPoints + kSpare);
     const std::size_t n_found =
-        set_.unsettled(upper_.data() + begin, lower_.data() + begin, keys_.data() + begin,
-                       movement_.margin(), movement_.near(), end - begin, bench.found.data());
-    stretch.n_found = n_found;
+        set_.find_undecided(upper_.data() + begin, lower_.data() + begin, keys_.data() + begin,
+                            displacement_.margin_limit(), displacement_.upper_limit(), end - begin,
+                            scratch.found.data());
+    chunk.n_found = n_found;
     if (n_found == 0) return;
-    for (std::size_t f = 0; f < n_found; ++f) bench.found[f] += static_cast<std::uint32_t>(begin);
+    for (std::size_t f = 0; f < n_found; ++f) scratch.found[f] += static_cast<std::uint32_t>(begin);
     if (measures_all_) {
         std::size_t asked = 0;
         for (std::size_t f = 0; f < n_found; f += kGroupRows) {
             const std::size_t count = std::min(kGroupRows, n_found - f);
             for (; asked < std::min(f + count + kAhead, n_found); ++asked)
-                prefetch(bench.found[asked]);
-            measure_all(bench.found.data() + f, count, stretch, bench);
+                prefetch(scratch.found[asked]);
+            measure_all(scratch.found.data() + f, count, chunk, scratch);
         }
         return;
     }
-    sort_by_key(bench, n_found);
-    // Points of one key are looked at together, suspects of one cluster measured together.
-    const std::uint32_t *sorted = bench.sorted.data();
-    std::size_t asked = 0;  // rows that have been asked for
+    sort_by_key(scratch, n_found);
+    // Points of one key are checked together, undecided points of one cluster measured together.
+    const std::uint32_t *sorted = scratch.sorted.data();
+    std::size_t asked = 0;  // rows that have been prefetched
     for (std::size_t first = 0, last = 0; first < n_found; first = last) {
         const std::uint32_t key = keys_[sorted[first]];
-        while (last < n_found && last - first < kTogether && keys_[sorted[last]] == key) ++last;
+        while (last < n_found && last - first < kSameKeyPoints && keys_[sorted[last]] == key)
+            ++last;
         for (; asked < std::min(last + kAhead, n_found); ++asked) prefetch(sorted[asked]);
-        look_at(sorted + first, last - first, stretch, bench, centroids);
-        const bool is_last =
-            last == n_found || Movement::label_of(keys_[sorted[last]]) != Movement::label_of(key);
-        if (is_last) measure_suspects(Movement::label_of(key), stretch, bench);
+        tighten_or_queue(sorted + first, last - first, chunk, scratch, centroids);
+        const bool is_last = last == n_found || Displacement::label_of(keys_[sorted[last]]) !=
+                                                    Displacement::label_of(key);
+        if (is_last) measure_undecided(Displacement::label_of(key), chunk, scratch);
     }
 }
 
-// Rows are looked at here and there: ask for one before it is needed.
-void Partition::prefetch(std::size_t at) const {
-    kmeander::prefetch(batches_[members_[at].batch].rows, members_[at].row);
+// Undecided rows lie here and there, which no processor foresees.
+void HamerlyAssigner::prefetch(std::size_t at) const {
+    kmeander::prefetch(batches_[active_[at].batch].rows, active_[at].row);
 }
 
-// Put the points found in order of their keys, and within a key in that of the list.
-void Partition::sort_by_key(Bench &bench, std::size_t n_found) const {
-    bench.counts.assign(k_ * Movement::kMaxEpochs, 0);
-    bench.sorted.resize(kStretch);
-    for (std::size_t f = 0; f < n_found; ++f) ++bench.counts[keys_[bench.found[f]]];
+// Sort the points found by key, within a key in the order of the list.
+void HamerlyAssigner::sort_by_key(SweepScratch &scratch, std::size_t n_found) const {
+    scratch.counts.assign(k_ * Displacement::kMaxEpochs, 0);
+    scratch.sorted.resize(costs::kSweptPoints);
+    for (std::size_t f = 0; f < n_found; ++f) ++scratch.counts[keys_[scratch.found[f]]];
     std::uint32_t next = 0;
-    for (std::uint32_t &count : bench.counts) {
+    for (std::uint32_t &count : scratch.counts) {
         const std::uint32_t size = count;
         count = next;
         next += size;
     }
     for (std::size_t f = 0; f < n_found; ++f)
-        bench.sorted[bench.counts[keys_[bench.found[f]]]++] = bench.found[f];
+        scratch.sorted[scratch.counts[keys_[scratch.found[f]]]++] = scratch.found[f];
 }
 
-// Look at points of one cluster and epoch block by block. They get bounds of the present epoch
-// where no block may hold a nearer centroid with the bounds that this gives, or those that
-// measuring the own distance gives; otherwise they are suspects.
-void Partition::look_at(const std::uint32_t *found, std::size_t count, Stretch &stretch,
-                        Bench &bench, const double *centroids) {
+// Check points of one cluster and epoch block by block. Where no block can hold a nearer centroid,
+// by the bounds as they are or once the own distance is measured, they get bounds of the present
+// epoch; all others are queued to be measured.
+void HamerlyAssigner::tighten_or_queue(const std::uint32_t *found, std::size_t count,
+                                       SweepChunk &chunk, SweepScratch &scratch,
+                                       const double *centroids) {
     const std::uint32_t key = keys_[found[0]];
-    const std::int32_t label = Movement::label_of(key);
+    const std::int32_t label = Displacement::label_of(key);
     const std::size_t cluster = static_cast<std::size_t>(label);
-    const float *apart = movement_.apart(cluster), *moved = movement_.moved(key);
-    // A margin that the next movement would exhaust, were it like the last, is worth a distance.
-    const float enough = movement_.margin()[Movement::key_of(cluster, movement_.now() - 1)];
-    const float wanted = 0.25F * movement_.margin()[key];
-    float *upper = bench.upper, *lower = bench.lower, *others = bench.others;
+    const float *gaps = displacement_.block_gap(cluster),
+                *moved = displacement_.block_displacement(key);
+    // A margin that the next displacement would exhaust, were it like the last, is worth a
+    // distance.
+    const float enough =
+        displacement_.margin_limit()[Displacement::key_of(cluster, displacement_.now() - 1)];
+    const float wanted = 0.25F * displacement_.margin_limit()[key];
+    float *upper = scratch.upper, *lower = scratch.lower, *others = scratch.others;
     for (std::size_t f = 0; f < count; ++f) {
-        upper[f] = rounded_up(upper_[found[f]] + movement_.own(key));
+        upper[f] = rounded_up(upper_[found[f]] + displacement_.own(key));
         lower[f] = lower_[found[f]];
     }
-    set_.bound_others(apart, moved, n_blocks_, lower, upper, count, others);
-    std::size_t n_doubtful = 0;
+    set_.bound_others(gaps, moved, n_blocks_, lower, upper, count, others);
+    std::size_t n_undecided_points = 0;
     for (std::size_t f = 0; f < count; ++f) {
         if (others[f] - upper[f] > enough) {
             set_bounds(found[f], label, upper[f], others[f]);
             continue;
         }
-        bench.at[n_doubtful] = found[f];
-        upper[n_doubtful] = upper[f];
-        lower[n_doubtful++] = lower[f];
+        scratch.at[n_undecided_points] = found[f];
+        upper[n_undecided_points] = upper[f];
+        lower[n_undecided_points++] = lower[f];
     }
-    measure_own(bench.at, n_doubtful, centroids + cluster * d_, upper);
-    stretch.n_distances += static_cast<std::int64_t>(n_doubtful);
-    set_.bound_others(apart, moved, n_blocks_, lower, upper, n_doubtful, others);
-    for (std::size_t f = 0; f < n_doubtful; ++f) {
+    measure_own(scratch.at, n_undecided_points, centroids + cluster * d_, upper);
+    chunk.n_distances += static_cast<std::int64_t>(n_undecided_points);
+    set_.bound_others(gaps, moved, n_blocks_, lower, upper, n_undecided_points, others);
+    for (std::size_t f = 0; f < n_undecided_points; ++f) {
         if (others[f] > upper[f]) {
-            set_bounds(bench.at[f], label, upper[f], others[f]);
+            set_bounds(scratch.at[f], label, upper[f], others[f]);
             continue;
         }
         // A block that could not be nearer, but soon might, is measured, too: a quarter of the
-        // movement that there has been since its epoch should not make it a suspect again.
-        bench.suspects[bench.n_suspects++] = {bench.at[f], upper[f], lower[f],
-                                              rounded_up(upper[f] + wanted), moved};
-        if (bench.n_suspects == kGroupRows) measure_suspects(label, stretch, bench);
+        // displacement since its epoch should not make the point undecided again.
+        scratch.undecided[scratch.n_undecided++] = {scratch.at[f], upper[f], lower[f],
+                                                    rounded_up(upper[f] + wanted), moved};
+        if (scratch.n_undecided == kGroupRows) measure_undecided(label, chunk, scratch);
     }
 }
 
 // Bounds of the distances of points to `centroid`.
-void Partition::measure_own(const std::uint32_t *found, std::size_t count, const double *centroid,
-                            float *upper) const {
-    const void *points[kTogether];
-    double squared[kTogether];
-    const auto rows_of = [&](std::size_t f) -> const Rows & {
-        return batches_[members_[found[f]].batch].rows;
+void HamerlyAssigner::measure_own(const std::uint32_t *found, std::size_t count,
+                                  const double *centroid, float *upper) const {
+    const void *points[kSameKeyPoints];
+    double squared[kSameKeyPoints];
+    const auto rows_of = [&](std::size_t f) -> const PointsView & {
+        return batches_[active_[found[f]].batch].rows;
     };
     // Batches may differ in type: as many at once as have the same.
     for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
         const bool is_float32 = rows_of(begin).is_float32;
         for (; end < count && rows_of(end).is_float32 == is_float32; ++end)
-            points[end] = row_at(rows_of(end), members_[found[end]].row);
+            points[end] = row_at(rows_of(end), active_[found[end]].row);
         set_.squared_between(points + begin, is_float32, end - begin, d_, centroid,
                              squared + begin);
     }
@@ -164,62 +166,64 @@ void Partition::measure_own(const std::uint32_t *found, std::size_t count, const
 }
 
 // Measure points against every centroid.
-void Partition::measure_all(const std::uint32_t *at, std::size_t count, Stretch &stretch,
-                            Bench &bench) {
-    std::fill(bench.beyond, bench.beyond + count, kInfinity);
-    measure(at, count, movement_.packed().all(), n_blocks_, k_, stretch, bench);
+void HamerlyAssigner::measure_all(const std::uint32_t *at, std::size_t count, SweepChunk &chunk,
+                                  SweepScratch &scratch) {
+    std::fill(scratch.beyond, scratch.beyond + count, kInfinity);
+    measure(at, count, displacement_.packed().all(), n_blocks_, k_, chunk, scratch);
 }
 
-// Measure the suspects, all of the cluster `own`, against the blocks that one of them needs.
-void Partition::measure_suspects(std::int32_t own, Stretch &stretch, Bench &bench) {
-    const std::size_t count = bench.n_suspects;
+// Measure the queued points, all of cluster `own`, against the blocks that one of them needs.
+void HamerlyAssigner::measure_undecided(std::int32_t own, SweepChunk &chunk,
+                                        SweepScratch &scratch) {
+    const std::size_t count = scratch.n_undecided;
     if (count == 0) return;
-    bench.n_suspects = 0;
-    const Suspect *suspects = bench.suspects;
-    const PackedCentroids &packed = movement_.packed();
-    const float *apart = movement_.apart(static_cast<std::size_t>(own));
+    scratch.n_undecided = 0;
+    const UndecidedPoint *undecided = scratch.undecided;
+    const PackedCentroids &packed = displacement_.packed();
+    const float *gaps = displacement_.block_gap(static_cast<std::size_t>(own));
     const std::size_t home = packed.block_of(static_cast<std::size_t>(own));
     std::size_t n_chosen = 0, n_measured = 0;
-    std::fill(bench.beyond, bench.beyond + count, kInfinity);
+    std::fill(scratch.beyond, scratch.beyond + count, kInfinity);
     for (std::uint32_t b = 0; b < n_blocks_; ++b) {
         bool needed = b == home;
         for (std::size_t s = 0; s < count && !needed; ++s)
-            needed = bound_of(suspects[s], apart[b], b) <= suspects[s].wanted;
+            needed = bound_of(undecided[s], gaps[b], b) <= undecided[s].wanted;
         if (needed) {
-            bench.chosen[n_chosen++] = b;
+            scratch.chosen[n_chosen++] = b;
             n_measured += packed.size_of(b);
             continue;
         }
         for (std::size_t s = 0; s < count; ++s)
-            bench.beyond[s] = std::min(bench.beyond[s], bound_of(suspects[s], apart[b], b));
+            scratch.beyond[s] = std::min(scratch.beyond[s], bound_of(undecided[s], gaps[b], b));
     }
     std::uint32_t at[kGroupRows];
-    for (std::size_t s = 0; s < count; ++s) at[s] = suspects[s].at;
-    measure(at, count, bench.chosen.data(), n_chosen, n_measured, stretch, bench);
+    for (std::size_t s = 0; s < count; ++s) at[s] = undecided[s].at;
+    measure(at, count, scratch.chosen.data(), n_chosen, n_measured, chunk, scratch);
 }
 
-// Find the nearest of the blocks `chosen`, of so many centroids, for some points; nothing in the
-// others is nearer than `bench.beyond`.
-void Partition::measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
-                        std::size_t n_chosen, std::size_t n_centroids, Stretch &stretch,
-                        Bench &bench) {
+// Find the nearest centroid of the blocks `chosen` for some points; nothing in the other blocks is
+// nearer than `scratch.beyond`.
+void HamerlyAssigner::measure(const std::uint32_t *at, std::size_t count,
+                              const std::uint32_t *chosen, std::size_t n_chosen,
+                              std::size_t n_centroids, SweepChunk &chunk, SweepScratch &scratch) {
     const double *points[kGroupRows] = {};
     for (std::size_t p = 0; p < count; ++p) {
-        const Member &member = members_[at[p]];
-        points[p] = point_at(batches_[member.batch].rows, member.row, bench.points.data() + p * d_);
+        const ActivePoint &point = active_[at[p]];
+        points[p] = point_at(batches_[point.batch].rows, point.row, scratch.points.data() + p * d_);
     }
     std::int32_t labels[kGroupRows];
     float upper[kGroupRows], lower[kGroupRows];
-    const std::size_t n_again = find_nearest(points, count, d_, movement_.packed(), chosen,
-                                             n_chosen, bench.narrowed.data(), labels, upper, lower);
-    stretch.n_distances += static_cast<std::int64_t>((count + n_again) * n_centroids);
+    const std::size_t n_again =
+        find_nearest(points, count, d_, displacement_.packed(), chosen, n_chosen,
+                     scratch.narrowed.data(), labels, upper, lower);
+    chunk.n_distances += static_cast<std::int64_t>((count + n_again) * n_centroids);
     for (std::size_t p = 0; p < count; ++p) {
-        const std::int32_t own = Movement::label_of(keys_[at[p]]);
-        set_bounds(at[p], labels[p], upper[p], std::min(lower[p], rounded_down(bench.beyond[p])));
+        const std::int32_t own = Displacement::label_of(keys_[at[p]]);
+        set_bounds(at[p], labels[p], upper[p], std::min(lower[p], rounded_down(scratch.beyond[p])));
         if (labels[p] == own) continue;
-        const Member &member = members_[at[p]];
-        stretch.moves.push_back({member.batch, member.row, own, labels[p]});
-        batches_[member.batch].labels[member.row] = labels[p];
+        const ActivePoint &point = active_[at[p]];
+        chunk.reassigned.push_back({point.batch, point.row, own, labels[p]});
+        batches_[point.batch].labels[point.row] = labels[p];
     }
 }
 

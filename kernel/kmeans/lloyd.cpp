@@ -12,46 +12,47 @@ namespace {
 
 constexpr double kLastDigits = 16.0 * std::numeric_limits<double>::epsilon();
 
-double operations_per_pass(const std::vector<Batch> &batches, std::size_t k) {
+double operations_per_pass(const std::vector<WorkingBatch> &batches, std::size_t k) {
     double operations = 0.0;
-    for (const Batch &batch : batches)
+    for (const WorkingBatch &batch : batches)
         operations += 1.0 * batch.rows.count * batch.rows.columns * k;
     return operations;
 }
 
-class Solver {
+class LloydSolver {
 public:
-    Solver(std::vector<Batch> &batches, std::size_t k, double *centroids, std::size_t n_threads)
+    LloydSolver(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
+                std::size_t n_threads)
         : batches_(batches),
           k_(k),
           d_(batches.front().rows.columns),
           centroids_(centroids),
           team_(worth_starting(n_threads, operations_per_pass(batches, k))),
-          partition_(batches, k, team_),
-          aggregates_(batches, k, team_),
+          assigner_(batches, k, team_),
+          sums_(batches, k, team_),
           mean_(d_),
           reseeded_(k) {}
 
     // Give every point its nearest centroid; true if a label changed.
     bool assign() {
-        const bool changed = partition_.assign(centroids_);
-        aggregates_.move(partition_.moves());
-        aggregates_.refresh();
+        const bool changed = assigner_.assign(centroids_);
+        sums_.reassign(assigner_.reassigned());
+        sums_.recompute_cancelled();
         return changed;
     }
 
-    // Add up anew what moved rows have touched.
-    void settle() { aggregates_.settle(); }
+    // Recompute the sums that moved rows have touched.
+    void recompute_dirty() { sums_.recompute_dirty(); }
 
     // Move every centroid to the mean of its points; return the sum of squared shifts.
     double update() {
         reseed_empty();
-        const std::vector<double> &masses = aggregates_.masses();
+        const std::vector<double> &masses = sums_.masses();
         double shift = 0.0;
         for (std::size_t c = 0; c < k_; ++c) {
             // Nothing to take, or nothing new: it stays where it is.
-            if (masses[c] <= 0.0 || !aggregates_.has_changed(c)) continue;
-            aggregates_.mean(c, mean_.data());
+            if (masses[c] <= 0.0 || !sums_.has_changed(c)) continue;
+            sums_.mean(c, mean_.data());
             double *centroid = centroids_ + c * d_;
             for (std::size_t j = 0; j < d_; ++j) {
                 // A mean may miss by its last digits. That is no move: a column in which all points
@@ -65,14 +66,14 @@ public:
         return shift;
     }
 
-    Errors errors() { return aggregates_.errors(centroids_); }
+    Errors errors() { return sums_.errors(centroids_); }
 
     void finish(LloydReport &report, double *masses) {
-        partition_.settle();
-        report.left_out = aggregates_.error_left_out();
-        const std::vector<double> &found = aggregates_.masses();
+        assigner_.write_bounds();
+        report.left_out = sums_.error_left_out();
+        const std::vector<double> &found = sums_.masses();
         std::copy(found.begin(), found.end(), masses);
-        report.n_distances = n_distances_ + partition_.n_distances();
+        report.n_distances = n_distances_ + assigner_.n_distances();
         for (std::size_t c = 0; c < k_; ++c)
             if (reseeded_[c]) report.reseeded.push_back(static_cast<std::int32_t>(c));
     }
@@ -84,7 +85,7 @@ private:
     void reseed_empty() {
         std::vector<double> costs;
         for (;;) {
-            const std::vector<double> &masses = aggregates_.masses();
+            const std::vector<double> &masses = sums_.masses();
             const auto found =
                 std::find_if(masses.begin(), masses.end(), [](double mass) { return mass <= 0.0; });
             if (found == masses.end()) return;
@@ -110,7 +111,7 @@ private:
     // Decayed weight times squared distance to the own centroid, all points in window order.
     std::vector<double> costs_of_points() {
         std::vector<double> costs, point(d_);
-        for (const Batch &batch : batches_) {
+        for (const WorkingBatch &batch : batches_) {
             for (std::size_t i = 0; i < batch.rows.count; ++i) {
                 const double *centroid = centroids_ + batch.labels[i] * d_;
                 double squared;
@@ -128,7 +129,7 @@ private:
     void spare_lone_points(std::vector<double> &costs) const {
         std::vector<double> points(k_ * d_), point(d_);
         std::vector<std::uint8_t> seen(k_, 0), mixed(k_, 0);
-        for (const Batch &batch : batches_) {
+        for (const WorkingBatch &batch : batches_) {
             for (std::size_t i = 0; i < batch.rows.count; ++i) {
                 const std::size_t c = static_cast<std::size_t>(batch.labels[i]);
                 if (mixed[c] || weight_of(batch, i) <= 0.0) continue;
@@ -139,7 +140,7 @@ private:
             }
         }
         double *cost = costs.data();
-        for (const Batch &batch : batches_)
+        for (const WorkingBatch &batch : batches_)
             for (std::size_t i = 0; i < batch.rows.count; ++i, ++cost)
                 if (!mixed[static_cast<std::size_t>(batch.labels[i])]) *cost = 0.0;
     }
@@ -152,12 +153,12 @@ private:
         std::vector<double> point(d_);
         set_.widen(batches_[b].rows, position, point.data());
         const std::int32_t to = static_cast<std::int32_t>(cluster);
-        aggregates_.move({{static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(position),
-                           batches_[b].labels[position], to}});
-        partition_.put(b, position, to);
-        aggregates_.refresh();
+        sums_.reassign({{static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(position),
+                         batches_[b].labels[position], to}});
+        assigner_.reassign(b, position, to);
+        sums_.recompute_cancelled();
         double *cost = costs.data();
-        for (const Batch &batch : batches_) {
+        for (const WorkingBatch &batch : batches_) {
             for (std::size_t i = 0; i < batch.rows.count; ++i, ++cost) {
                 double squared;
                 set_.squared_to(batch.rows, i, i + 1, point.data(), &squared);
@@ -167,13 +168,13 @@ private:
         n_distances_ += static_cast<std::int64_t>(costs.size());
     }
 
-    std::vector<Batch> &batches_;
+    std::vector<WorkingBatch> &batches_;
     const std::size_t k_, d_;
     double *centroids_;
     const InstructionSet &set_ = instruction_set();
     Team team_;
-    Partition partition_;
-    Aggregates aggregates_;
+    HamerlyAssigner assigner_;
+    ClusterSumsUpdater sums_;
     std::vector<double> mean_;
     std::vector<bool> reseeded_;
     std::int64_t n_distances_ = 0;
@@ -181,12 +182,12 @@ private:
 
 }  // namespace
 
-LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
+LloydReport lloyd(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
                   const LloydLimits &limits, double *masses) {
-    Solver solver(batches, k, centroids, limits.n_threads);
+    LloydSolver solver(batches, k, centroids, limits.n_threads);
     LloydReport report;
     solver.assign();
-    solver.settle();
+    solver.recompute_dirty();
     report.first = solver.errors();
     for (std::size_t updates = 0; updates < limits.max_iter && !report.converged; ++updates) {
         if (limits.interrupted()) throw Interrupted();
@@ -197,13 +198,13 @@ LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
         if (!changed) {
             // The means came from sums that rows have been moved out of and into. Take them from
             // exact ones; should that change a label after all, go on.
-            solver.settle();
+            solver.recompute_dirty();
             changed = solver.update() > 0.0 && solver.assign();
             report.n_iter += changed;
         }
         report.converged = !changed || shift <= limits.shift;
     }
-    solver.settle();
+    solver.recompute_dirty();
     report.last = solver.errors();
     solver.finish(report, masses);
     return report;

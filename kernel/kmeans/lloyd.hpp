@@ -24,16 +24,17 @@ struct LloydReport {
     std::int64_t n_iter = 1;       // assignment passes, the last one included
     std::int64_t n_distances = 0;  // really computed
     bool converged = false;
-    Errors first, last;     // at the given and at the returned centroids
-    double left_out = 0.0;  // the last, each batch under centroids made without it
+    Errors first, last;  // at the given and at the returned centroids
+    double left_out =
+        0.0;  // leave-one-out error: the last, each batch under centroids made without it
     // Clusters that lost all their mass and took the costliest point instead, ascending.
     std::vector<std::int32_t> reseeded;
 };
 
-// Iterate until no label changes. At return `labels` are those of the nearest of the returned
-// `centroids` (k, d), bounds are those at them, and masses, sums and scatter those of `labels`.
+// Iterate until no label changes. At return `labels` are the nearest of the returned `centroids`
+// (k, d), bounds hold at them, and masses, sums and scatter belong to `labels`.
 // `masses` (k,) receives the decayed mass of each cluster.
-LloydReport lloyd(std::vector<Batch> &batches, std::size_t k, double *centroids,
+LloydReport lloyd(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
                   const LloydLimits &limits, double *masses);
 
 }  // namespace kmeander

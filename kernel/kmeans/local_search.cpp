@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kmeans/packed_centroids.hpp"
+#include "kmeans/points.hpp"
 #include "parallel/team.hpp"
 #include "simd/rounding.hpp"
 
@@ -13,9 +14,10 @@ namespace {
 // A swap must lower the error by more than its sum may be wrong.
 constexpr double kRounding = 1e-9;
 
-class Swapper {
+class LocalSearch {
 public:
-    Swapper(std::vector<Batch> &batches, std::size_t k, double *centroids, std::size_t n_threads)
+    LocalSearch(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
+                std::size_t n_threads)
         : batches_(batches),
           k_(k),
           d_(batches.front().rows.columns),
@@ -29,7 +31,7 @@ public:
           candidate_(d_),
           swapped_(k) {
         std::size_t n_points = 0;
-        for (const Batch &batch : batches_) n_points += batch.rows.count;
+        for (const WorkingBatch &batch : batches_) n_points += batch.rows.count;
         points_.reserve(n_points);
         for (std::uint32_t b = 0; b < batches_.size(); ++b)
             for (std::uint32_t i = 0; i < batches_[b].rows.count; ++i)
@@ -43,12 +45,12 @@ public:
     // Try the point in which `uniform` of the whole cost falls.
     void attempt(double uniform) {
         double total = 0.0;
-        for (const Cluster &cluster : clusters_) total += cluster.cost;
+        for (const SearchCluster &cluster : clusters_) total += cluster.cost;
         if (!draw(uniform * total)) return;
-        team_.run(k_, operations_, [&](std::size_t c, std::size_t) { weigh(c); });
+        team_.run(k_, operations_, [&](std::size_t c, std::size_t) { price_candidate(c); });
         n_distances_ += static_cast<std::int64_t>(k_);
         double gain = 0.0;
-        for (const Cluster &cluster : clusters_) {
+        for (const SearchCluster &cluster : clusters_) {
             gain += cluster.gain;
             n_distances_ += cluster.n_distances;
         }
@@ -62,14 +64,14 @@ public:
                 return;
             }
             find_seconds(cheapest);
-            weigh(cheapest);
+            price_candidate(cheapest);
             n_distances_ += clusters_[cheapest].n_distances;
         }
     }
 
     SwapReport finish() {
-        for (const Point &point : points_) {
-            Batch &batch = batches_[point.batch];
+        for (const SearchPoint &point : points_) {
+            WorkingBatch &batch = batches_[point.batch];
             batch.upper[point.row] = bound_above(point.own);
             batch.lower[point.row] = bound_below(point.second);
         }
@@ -82,7 +84,7 @@ public:
     }
 
 private:
-    struct Point {
+    struct SearchPoint {
         std::uint32_t batch, row;
         double weight;        // decayed
         double own = 0.0;     // squared distance to its centroid
@@ -90,7 +92,7 @@ private:
         double reach = 0.0;   // sum of both distances
         bool exact = false;   // whether `second` is that distance
     };
-    struct Cluster {
+    struct SearchCluster {
         std::size_t begin = 0, end = 0;  // of members_
         double cost = 0.0;               // of its points as they are
         double loss = 0.0;               // were its centroid taken away; a lower bound
@@ -105,16 +107,18 @@ private:
         double price() const { return loss - relief; }
     };
 
-    static double operations(const std::vector<Batch> &batches) {
+    static double operations(const std::vector<WorkingBatch> &batches) {
         double operations = 0.0;
-        for (const Batch &batch : batches)
+        for (const WorkingBatch &batch : batches)
             operations += 1.0 * batch.rows.count * batch.rows.columns;
         return operations;
     }
 
-    std::int32_t &label_of(const Point &point) { return batches_[point.batch].labels[point.row]; }
+    std::int32_t &label_of(const SearchPoint &point) {
+        return batches_[point.batch].labels[point.row];
+    }
 
-    double squared_to(const Point &point, const double *place) const {
+    double squared_to(const SearchPoint &point, const double *place) const {
         double squared;
         set_.squared_to(batches_[point.batch].rows, point.row, point.row + 1, place, &squared);
         return squared;
@@ -126,7 +130,7 @@ private:
         return std::sqrt(squared);
     }
 
-    static void set_reach(Point &point) {
+    static void set_reach(SearchPoint &point) {
         point.reach = std::sqrt(point.own) + std::sqrt(point.second);
     }
 
@@ -134,8 +138,8 @@ private:
         team_.run(n_chunks(points_.size()), operations_, [&](std::size_t chunk, std::size_t) {
             const std::size_t end = std::min((chunk + 1) * kChunkRows, points_.size());
             for (std::size_t i = chunk * kChunkRows; i < end; ++i) {
-                Point &point = points_[i];
-                const Batch &batch = batches_[point.batch];
+                SearchPoint &point = points_[i];
+                const WorkingBatch &batch = batches_[point.batch];
                 const double lower = std::max(0.0F, batch.lower[point.row]);
                 point.own = squared_to(point, centroids_ + batch.labels[point.row] * d_);
                 // The own centroid is the nearest, however loose the bound has become.
@@ -148,10 +152,10 @@ private:
 
     // List the members of each cluster in window order, and add up what they cost.
     void group() {
-        for (Cluster &cluster : clusters_) cluster.end = 0;
-        for (const Point &point : points_) ++clusters_[label_of(point)].end;
+        for (SearchCluster &cluster : clusters_) cluster.end = 0;
+        for (const SearchPoint &point : points_) ++clusters_[label_of(point)].end;
         std::size_t end = 0;
-        for (Cluster &cluster : clusters_) {
+        for (SearchCluster &cluster : clusters_) {
             cluster.begin = end;
             end += cluster.end;
             cluster.end = cluster.begin;
@@ -161,11 +165,11 @@ private:
         team_.run(k_, operations_, [&](std::size_t c, std::size_t) { add_up(clusters_[c]); });
     }
 
-    void add_up(Cluster &cluster) const {
+    void add_up(SearchCluster &cluster) const {
         cluster.cost = cluster.loss = cluster.reach = 0.0;
         cluster.exact = true;
         for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
-            const Point &point = points_[members_[m]];
+            const SearchPoint &point = points_[members_[m]];
             cluster.reach = std::max(cluster.reach, point.reach);
             if (point.weight <= 0.0) continue;
             cluster.cost += point.weight * point.own;
@@ -178,13 +182,13 @@ private:
     bool draw(double mark) {
         std::int64_t drawn = -1;
         double passed = 0.0;
-        for (const Cluster &cluster : clusters_) {
+        for (const SearchCluster &cluster : clusters_) {
             if (passed + cluster.cost <= mark) {
                 passed += cluster.cost;
                 continue;
             }
             for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
-                const Point &point = points_[members_[m]];
+                const SearchPoint &point = points_[members_[m]];
                 if (point.weight * point.own <= 0.0) continue;
                 drawn = members_[m];  // kept, should rounding carry the mark past the end
                 passed += point.weight * point.own;
@@ -193,20 +197,20 @@ private:
             break;
         }
         if (drawn < 0) return false;
-        const Point &point = points_[static_cast<std::size_t>(drawn)];
+        const SearchPoint &point = points_[static_cast<std::size_t>(drawn)];
         set_.widen(batches_[point.batch].rows, point.row, candidate_.data());
         return true;
     }
 
     // What the candidate would do to the points of a cluster.
-    void weigh(std::size_t c) {
-        Cluster &cluster = clusters_[c];
+    void price_candidate(std::size_t c) {
+        SearchCluster &cluster = clusters_[c];
         cluster.apart = between(candidate_.data(), centroids_ + c * d_);
         cluster.gain = cluster.relief = 0.0;
         cluster.n_distances = 0;
         if (cluster.apart >= cluster.reach) return;
         for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
-            const Point &point = points_[members_[m]];
+            const SearchPoint &point = points_[members_[m]];
             if (point.weight <= 0.0 || cluster.apart >= point.reach) continue;
             const double squared = squared_to(point, candidate_.data());
             ++cluster.n_distances;
@@ -218,11 +222,11 @@ private:
 
     // Measure the points of a cluster against all centroids, where their second is not known.
     void find_seconds(std::size_t c) {
-        Cluster &cluster = clusters_[c];
+        SearchCluster &cluster = clusters_[c];
         std::vector<std::uint32_t> unknown;
         for (std::size_t m = cluster.begin; m < cluster.end; ++m)
             if (!points_[members_[m]].exact) unknown.push_back(members_[m]);
-        measure(unknown, [&](Point &point, std::int32_t label, double, double second) {
+        measure(unknown, [&](SearchPoint &point, std::int32_t label, double, double second) {
             // Another centroid may be as near, or nearer by a rounding.
             const bool tied = label != static_cast<std::int32_t>(c);
             point.second = tied ? point.own : std::max(second, point.own);
@@ -242,7 +246,7 @@ private:
             const std::size_t count = std::min(kGroupRows, positions.size() - begin);
             const double *rows[kGroupRows] = {};
             for (std::size_t i = 0; i < count; ++i) {
-                const Point &point = points_[positions[begin + i]];
+                const SearchPoint &point = points_[positions[begin + i]];
                 rows[i] =
                     point_at(batches_[point.batch].rows, point.row, scratch_.of(worker) + i * d_);
             }
@@ -266,10 +270,10 @@ private:
         const auto to = static_cast<std::int32_t>(gone);
         team_.run(k_, operations_, [&](std::size_t c, std::size_t) {
             if (c == gone) return;
-            Cluster &cluster = clusters_[c];
+            SearchCluster &cluster = clusters_[c];
             cluster.n_distances = 0;
             for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
-                Point &point = points_[members_[m]];
+                SearchPoint &point = points_[members_[m]];
                 // If it was the second nearest that went, only a bound is left.
                 if (from_gone[c] <= point.reach * (1.0 + kRounding)) point.exact = false;
                 if (cluster.apart >= point.reach) continue;
@@ -287,10 +291,10 @@ private:
         });
         for (std::size_t c = 0; c < k_; ++c)
             if (c != gone) n_distances_ += clusters_[c].n_distances;
-        const Cluster &cluster = clusters_[gone];
+        const SearchCluster &cluster = clusters_[gone];
         measure({members_.begin() + static_cast<std::ptrdiff_t>(cluster.begin),
                  members_.begin() + static_cast<std::ptrdiff_t>(cluster.end)},
-                [&](Point &point, std::int32_t label, double squared, double second) {
+                [&](SearchPoint &point, std::int32_t label, double squared, double second) {
                     label_of(point) = label;
                     point.own = squared;
                     point.second = second;
@@ -302,17 +306,17 @@ private:
         group();
     }
 
-    std::vector<Batch> &batches_;
+    std::vector<WorkingBatch> &batches_;
     const std::size_t k_, d_;
     double *centroids_;
     const InstructionSet &set_;
     const double operations_;  // to measure every point against one place
     Team team_;
     PackedCentroids packed_;
-    Scratch scratch_;
-    std::vector<Point> points_;           // in window order
+    PointScratch scratch_;
+    std::vector<SearchPoint> points_;     // in window order
     std::vector<std::uint32_t> members_;  // positions, by cluster
-    std::vector<Cluster> clusters_;
+    std::vector<SearchCluster> clusters_;
     std::vector<double> candidate_;
     std::vector<bool> swapped_;
     std::int64_t n_swaps_ = 0, n_distances_ = 0;
@@ -320,10 +324,10 @@ private:
 
 }  // namespace
 
-SwapReport swap_centroids(std::vector<Batch> &batches, std::size_t k, double *centroids,
+SwapReport swap_centroids(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
                           const double *uniforms, std::size_t n_candidates, std::size_t n_threads) {
     if (k < 2) return {};  // one centroid has no better place than the mean
-    Swapper swapper(batches, k, centroids, n_threads);
+    LocalSearch swapper(batches, k, centroids, n_threads);
     for (std::size_t i = 0; i < n_candidates; ++i) swapper.attempt(uniforms[i]);
     return swapper.finish();
 }

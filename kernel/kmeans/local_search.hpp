@@ -27,7 +27,7 @@ struct SwapReport {
 
 // Try one candidate for each of `uniforms` (numbers in [0, 1)). In: every point's label is that of
 // its nearest of `centroids` (k, d), with bounds at them. Out: the same at the centroids returned.
-SwapReport swap_centroids(std::vector<Batch> &batches, std::size_t k, double *centroids,
+SwapReport swap_centroids(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
                           const double *uniforms, std::size_t n_candidates, std::size_t n_threads);
 
 }  // namespace kmeander

@@ -1,7 +1,6 @@
 #include "kmeans/packed_centroids.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -57,107 +56,24 @@ std::size_t find_nearest(const double *const *points, std::size_t count, std::si
         set.bounds_below(second, count, lower);
         return 0;
     }
-    std::uint32_t doubtful[kGroupRows];
+    std::uint32_t ambiguous[kGroupRows];
     set.narrow(points, count, d, packed.shift(), room);
-    const std::size_t n_doubtful = set.screen(room, count, d, packed.narrow(), chosen, n_chosen,
-                                              labels, upper, lower, doubtful);
-    if (n_doubtful == 0) return 0;
+    const std::size_t n_ambiguous = set.screen(room, count, d, packed.narrow(), chosen, n_chosen,
+                                               labels, upper, lower, ambiguous);
+    if (n_ambiguous == 0) return 0;
     const double *again[kGroupRows];
     std::int32_t found[kGroupRows];
     float above[kGroupRows], below[kGroupRows];
-    for (std::size_t i = 0; i < n_doubtful; ++i) again[i] = points[doubtful[i]];
-    set.nearest(again, n_doubtful, d, packed.blocks(), chosen, n_chosen, found, squared, second);
-    set.bounds_above(squared, n_doubtful, above);
-    set.bounds_below(second, n_doubtful, below);
-    for (std::size_t i = 0; i < n_doubtful; ++i) {
-        labels[doubtful[i]] = found[i];
-        upper[doubtful[i]] = above[i];
-        lower[doubtful[i]] = below[i];
+    for (std::size_t i = 0; i < n_ambiguous; ++i) again[i] = points[ambiguous[i]];
+    set.nearest(again, n_ambiguous, d, packed.blocks(), chosen, n_chosen, found, squared, second);
+    set.bounds_above(squared, n_ambiguous, above);
+    set.bounds_below(second, n_ambiguous, below);
+    for (std::size_t i = 0; i < n_ambiguous; ++i) {
+        labels[ambiguous[i]] = found[i];
+        upper[ambiguous[i]] = above[i];
+        lower[ambiguous[i]] = below[i];
     }
-    return n_doubtful;
-}
-
-namespace {
-
-// Labels and squared distances of all rows, and bounds: found(begin, end, upper, lower) is called
-// for each group of them.
-template <class Found>
-void sweep(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
-           std::int32_t *labels, double *squared, const Found &found) {
-    const std::size_t d = rows.columns;
-    PackedCentroids packed(k, d);
-    packed.pack(centroids);
-    const double operations = static_cast<double>(rows.count * k * d);
-    Team team(worth_starting(n_threads, operations));
-    Scratch scratch(team.size(), d);
-    const std::size_t n_groups = (rows.count + kGroupRows - 1) / kGroupRows;
-    team.run(n_groups, operations, [&](std::size_t group, std::size_t worker) {
-        const std::size_t begin = group * kGroupRows;
-        const std::size_t end = std::min(begin + kGroupRows, rows.count);
-        const double *points[kGroupRows], *nearest[kGroupRows];
-        float upper[kGroupRows], lower[kGroupRows];
-        for (std::size_t i = begin; i < end; ++i) {
-            points[i - begin] = point_at(rows, i, scratch.of(worker) + (i - begin) * d);
-            // The next group's, while this one is measured.
-            if (i + kGroupRows < rows.count) prefetch(rows, i + kGroupRows);
-        }
-        find_nearest(points, end - begin, d, packed, packed.all(), packed.n_blocks(),
-                     scratch.narrow_of(worker), labels + begin, upper, lower);
-        for (std::size_t i = begin; i < end; ++i) nearest[i - begin] = centroids + labels[i] * d;
-        instruction_set().squared_pairs(points, nearest, end - begin, d, squared + begin);
-        found(begin, end, upper, lower);
-    });
-}
-
-}  // namespace
-
-void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
-             std::int32_t *labels, double *squared) {
-    sweep(rows, centroids, k, n_threads, labels, squared,
-          [](std::size_t, std::size_t, const float *, const float *) {});
-}
-
-Measured measure(const Rows &rows, const double *weights, const double *centroids, std::size_t k,
-                 std::size_t n_threads, std::int32_t *labels, float *upper, float *lower) {
-    Buffer<double> squared(rows.count);
-    sweep(rows, centroids, k, n_threads, labels, squared.data(),
-          [&](std::size_t begin, std::size_t end, const float *above, const float *below) {
-              std::copy(above, above + (end - begin), upper + begin);
-              std::copy(below, below + (end - begin), lower + begin);
-          });
-    const auto weight = [weights](std::size_t i) { return weights == nullptr ? 1.0 : weights[i]; };
-    double mass = 0.0, sum = 0.0, spread = 0.0;
-    for (std::size_t i = 0; i < rows.count; ++i) {
-        mass += weight(i);
-        sum += weight(i) * squared[i];
-    }
-    const double error = sum / mass;
-    if (error <= 0.0) return {0.0, 0.0};
-    // As shares of the mean: fourth powers of the values would overflow.
-    for (std::size_t i = 0; i < rows.count; ++i) {
-        const double off = weight(i) * (squared[i] / error - 1.0);
-        spread += off * off;
-    }
-    return {error, std::sqrt(spread) / mass};
-}
-
-namespace {
-
-template <class T>
-std::int64_t first_beyond_of(const T *values, std::size_t count, double limit) {
-    const T *found = std::find_if(values, values + count,
-                                  [limit](T value) { return !(std::fabs(value) <= limit); });
-    return found - values;
-}
-
-}  // namespace
-
-std::int64_t first_beyond(const Rows &rows, double limit, void *copy) {
-    if (instruction_set().copy_within(rows, limit, copy)) return -1;
-    const std::size_t count = rows.count * rows.columns;
-    const void *values = copy == nullptr ? rows.data : copy;
-    if (rows.is_float32) return first_beyond_of(static_cast<const float *>(values), count, limit);
-    return first_beyond_of(static_cast<const double *>(values), count, limit);
+    return n_ambiguous;
 }
 
 }  // namespace kmeander

@@ -1,21 +1,13 @@
-// Nearest centroids of rows, in fixed chunks.
+// Centroids packed for vector registers, and the nearest of them for a group of points.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "kmeans/buffer.hpp"
-#include "parallel/team.hpp"
 #include "simd/instruction_set.hpp"
 
 namespace kmeander {
-
-// Rows handled as one item. Fixed: what is summed per chunk is added in chunk order, so the
-// last bits, and some batches later the labels, do not depend on the number of threads.
-constexpr std::size_t kChunkRows = 256;
-
-inline std::size_t n_chunks(std::size_t n_rows) { return (n_rows + kChunkRows - 1) / kChunkRows; }
 
 // Centroids in transposed blocks as wide as a vector register, so that one row against one
 // block is a row of multiply-adds without a horizontal sum. Lanes left over are infinitely far.
@@ -54,60 +46,5 @@ std::size_t find_nearest(const double *const *points, std::size_t count, std::si
                          const PackedCentroids &packed, const std::uint32_t *chosen,
                          std::size_t n_chosen, float *room, std::int32_t *labels, float *upper,
                          float *lower);
-
-// Room for a group of points as doubles and as floats, one per worker.
-class Scratch {
-public:
-    Scratch(std::size_t n_workers, std::size_t d)
-        : stride_(kGroupRows * d), wide_(n_workers * stride_), narrow_(n_workers * stride_) {}
-    double *of(std::size_t worker) { return wide_.data() + worker * stride_; }
-    float *narrow_of(std::size_t worker) { return narrow_.data() + worker * stride_; }
-
-private:
-    std::size_t stride_;
-    Buffer<double> wide_;
-    Buffer<float> narrow_;
-};
-
-inline std::size_t row_size(const Rows &rows) {
-    return rows.columns * (rows.is_float32 ? sizeof(float) : sizeof(double));
-}
-
-inline const void *row_at(const Rows &rows, std::size_t i) {
-    return static_cast<const char *>(rows.data) + i * row_size(rows);
-}
-
-// Ask for row i before it is needed; of a very long one for the beginning.
-inline void prefetch(const Rows &rows, std::size_t i) {
-    const char *row = static_cast<const char *>(row_at(rows, i));
-    const std::size_t size = row_size(rows) < 512 ? row_size(rows) : 512;
-    for (std::size_t byte = 0; byte < size; byte += 64) __builtin_prefetch(row + byte);
-    __builtin_prefetch(row + size - 1);
-}
-
-// Row i as doubles: in place where it is stored so, else in `room`.
-inline const double *point_at(const Rows &rows, std::size_t i, double *room) {
-    if (!rows.is_float32) return static_cast<const double *>(rows.data) + i * rows.columns;
-    instruction_set().widen(rows, i, room);
-    return room;
-}
-
-// Labels and squared distances of all rows.
-void nearest(const Rows &rows, const double *centroids, std::size_t k, std::size_t n_threads,
-             std::int32_t *labels, double *squared);
-
-// The error of rows under centroids that have not learnt them.
-struct Measured {
-    double error;     // weighted mean of squared distances
-    double relative;  // standard error of that mean, as a share of it
-};
-
-// Labels of all rows, bounds of their distances, and their error; `weights` may be null.
-Measured measure(const Rows &rows, const double *weights, const double *centroids, std::size_t k,
-                 std::size_t n_threads, std::int32_t *labels, float *upper, float *lower);
-
-// Position of the first value that is not finite or larger than `limit` in magnitude; -1 if none.
-// All are copied to `copy` on the way, unless that is null.
-std::int64_t first_beyond(const Rows &rows, double limit, void *copy);
 
 }  // namespace kmeander

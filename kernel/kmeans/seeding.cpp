@@ -4,7 +4,8 @@
 #include <limits>
 #include <vector>
 
-#include "kmeans/packed_centroids.hpp"
+#include "kmeans/points.hpp"
+#include "parallel/costs.hpp"
 #include "parallel/team.hpp"
 
 namespace kmeander {
@@ -15,15 +16,15 @@ static_assert(kChunkRows % 8 == 0);
 
 // Shares of the rows in the next draw, with their sum per chunk. The order of all additions is
 // fixed.
-class Lottery {
+class WeightedDraw {
 public:
-    Lottery(const double *shares, std::size_t n_rows)
+    WeightedDraw(const double *shares, std::size_t n_rows)
         : shares_(shares), n_rows_(n_rows), totals_(n_chunks(n_rows)) {}
 
     double &total(std::size_t chunk) { return totals_[chunk]; }
 
     // The row in which `uniform` of the whole falls, or -1 if nothing has a share.
-    std::int64_t draw(double uniform) const {
+    std::int64_t row(double uniform) const {
         double whole = 0.0;
         for (const double total : totals_) whole += total;
         const double mark = uniform * whole;
@@ -49,7 +50,7 @@ private:
 };
 
 // Rows as `PackedCentroids` lays out centroids, but what makes up the last block is 0.
-std::vector<double> packed(const Rows &rows, std::size_t n_blocks, Team &team) {
+std::vector<double> packed(const PointsView &rows, std::size_t n_blocks, Team &team) {
     const InstructionSet &set = instruction_set();
     const std::size_t d = rows.columns, lanes = set.lanes;
     std::vector<double> blocks(n_blocks * lanes * d);
@@ -68,15 +69,13 @@ std::vector<double> packed(const Rows &rows, std::size_t n_blocks, Team &team) {
 
 }  // namespace
 
-Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std::size_t k,
-           std::size_t n_threads, std::int64_t *chosen, std::int32_t *labels, float *upper,
-           float *lower) {
+SeedingReport seed(const PointsView &rows, const double *weights, const double *uniforms,
+                   std::size_t k, std::size_t n_threads, std::int64_t *chosen, std::int32_t *labels,
+                   float *upper, float *lower) {
     const InstructionSet &set = instruction_set();
     const std::size_t n = rows.count, d = rows.columns;
     const std::size_t n_blocks = (n + set.lanes - 1) / set.lanes, padded = n_blocks * set.lanes;
-    // To measure all rows against a seed: they come from memory, which takes longer than to
-    // multiply.
-    const double operations = 4.0 * static_cast<double>(n * d);
+    const double operations = costs::kPerSeededValue * static_cast<double>(n * d);
     Team team(worth_starting(n_threads, operations));
     const std::vector<double> blocks = packed(rows, n_blocks, team);
     constexpr double kFar = std::numeric_limits<double>::infinity();
@@ -88,21 +87,21 @@ Seeds seed(const Rows &rows, const double *weights, const double *uniforms, std:
     std::vector<double> shares = counts, point(d);  // the first is drawn by weight
     // Nothing that makes up a block may have a share: 0 times infinity is none.
     std::fill(nearest.begin() + static_cast<std::ptrdiff_t>(n), nearest.end(), 0.0);
-    const Seeding state = {counts.data(), nearest.data(), second.data(), where.data(),
-                           shares.data()};
-    Lottery lottery(shares.data(), n);
+    const SeedDistances state = {counts.data(), nearest.data(), second.data(), where.data(),
+                                 shares.data()};
+    WeightedDraw draw(shares.data(), n);
     const std::size_t chunk_blocks = kChunkRows / set.lanes;
-    for (std::size_t i = 0; i < n; ++i) lottery.total(i / kChunkRows) += shares[i];
+    for (std::size_t i = 0; i < n; ++i) draw.total(i / kChunkRows) += shares[i];
 
-    Seeds seeds = {0, 0};
+    SeedingReport seeds = {0, 0};
     while (seeds.count < k) {
-        const std::int64_t row = lottery.draw(uniforms[seeds.count]);
+        const std::int64_t row = draw.row(uniforms[seeds.count]);
         if (row < 0) break;
         set.widen(rows, static_cast<std::size_t>(row), point.data());
         team.run(n_chunks(n), operations, [&](std::size_t chunk, std::size_t) {
             const std::size_t end = std::min((chunk + 1) * chunk_blocks, n_blocks);
-            lottery.total(chunk) = set.add_seed(blocks.data(), chunk * chunk_blocks, end, d,
-                                                point.data(), seeds.count, state);
+            draw.total(chunk) = set.add_seed(blocks.data(), chunk * chunk_blocks, end, d,
+                                             point.data(), seeds.count, state);
         });
         chosen[seeds.count++] = row;
         seeds.n_distances += static_cast<std::int64_t>(n);

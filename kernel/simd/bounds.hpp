@@ -1,4 +1,5 @@
-// Comparing and moving bounds of distances, many at once. For inner_loops.cpp alone.
+// Bounds of distances: comparing them with limits and moving them with the centroids. For loops.cpp
+// alone.
 #pragma once
 
 #include "simd/vectors.hpp"
@@ -19,12 +20,12 @@ inline std::size_t flagged(std::size_t count, std::uint32_t *found, const Flag &
     return n_found;
 }
 
-std::size_t unsettled(const float *upper, const float *lower, const std::uint32_t *keys,
-                      const float *margins, const float *uppers, std::size_t count,
-                      std::uint32_t *found) {
+std::size_t find_undecided(const float *upper, const float *lower, const std::uint32_t *keys,
+                           const float *margins, const float *uppers, std::size_t count,
+                           std::uint32_t *found) {
     const Table limits(margins);
-    // Bounds that are not numbers settle nothing.
-    const std::size_t n_doubtful = flagged(
+    // Bounds that are not numbers decide nothing.
+    const std::size_t n_undecided = flagged(
         count, found,
         [=](std::size_t i) {
             const Floats u = load_floats(upper + i), l = load_floats(lower + i);
@@ -33,7 +34,7 @@ std::size_t unsettled(const float *upper, const float *lower, const std::uint32_
         [=](std::size_t i) { return !(lower[i] - upper[i] > margins[keys[i]]); });
     // A look-up costs more than all the rest: the second for those few that need it.
     std::size_t n_found = 0;
-    for (std::size_t f = 0; f < n_doubtful; ++f) {
+    for (std::size_t f = 0; f < n_undecided; ++f) {
         const std::uint32_t i = found[f];
         found[n_found] = i;
         n_found += !(upper[i] < uppers[keys[i]]);
@@ -41,8 +42,9 @@ std::size_t unsettled(const float *upper, const float *lower, const std::uint32_
     return n_found;
 }
 
-std::size_t awake(const std::int32_t *labels, const float *upper, const float *lower,
-                  const float *thresholds, std::size_t k, std::size_t count, std::uint32_t *found) {
+std::size_t find_active(const std::int32_t *labels, const float *upper, const float *lower,
+                        const float *thresholds, std::size_t k, std::size_t count,
+                        std::uint32_t *found) {
     return with_table_of(k, [=](auto kind) {
         const typename decltype(kind)::Type table(thresholds, k);
         return flagged(
@@ -55,27 +57,27 @@ std::size_t awake(const std::int32_t *labels, const float *upper, const float *l
     });
 }
 
-std::size_t count_doubtful(const std::int32_t *labels, const float *upper, const float *lower,
-                           const float *margins, const float *uppers, std::size_t k,
-                           std::size_t count) {
+std::size_t count_undecided(const std::int32_t *labels, const float *upper, const float *lower,
+                            const float *margins, const float *uppers, std::size_t k,
+                            std::size_t count) {
     return with_table_of(k, [=](auto kind) {
         const typename decltype(kind)::Type margin(margins, k), limit(uppers, k);
-        std::size_t n_doubtful = 0, i = 0;
+        std::size_t n_undecided = 0, i = 0;
         for (; i + kFloats <= count; i += kFloats) {
             const Floats u = load_floats(upper + i), l = load_floats(lower + i);
-            n_doubtful +=
+            n_undecided +=
                 count_lanes(~((l - u > margin.at(labels + i)) | (u < limit.at(labels + i))));
         }
         for (; i < count; ++i) {
             const float m = margins[labels[i]], u = uppers[labels[i]];
-            n_doubtful += !(lower[i] - upper[i] > m) && !(upper[i] < u);
+            n_undecided += !(lower[i] - upper[i] > m) && !(upper[i] < u);
         }
-        return n_doubtful;
+        return n_undecided;
     });
 }
 
-std::size_t members(const std::int32_t *labels, const float *marks, std::size_t k,
-                    std::size_t count, std::uint32_t *found) {
+std::size_t list_marked(const std::int32_t *labels, const float *marks, std::size_t k,
+                        std::size_t count, std::uint32_t *found) {
     return with_table_of(k, [=](auto kind) {
         const typename decltype(kind)::Type table(marks, k);
         return flagged(
@@ -89,8 +91,8 @@ template <class Value>
 inline void rebase_one(Value own, Value others, Value nearest_other, Value &upper, Value &lower) {
     const Value most = __FLT_MAX__ - Value{};
     upper = (upper + own) * (1.0F + 1e-6F) + __FLT_MIN__;
-    const Value by_movement = lower - others, by_place = nearest_other - upper;
-    const Value larger = by_place > by_movement ? by_place : by_movement;
+    const Value by_displacement = lower - others, by_gap = nearest_other - upper;
+    const Value larger = by_gap > by_displacement ? by_gap : by_displacement;
     lower = (most < larger ? most : larger) * (1.0F - 1e-6F) - __FLT_MIN__;
 }
 
@@ -129,9 +131,9 @@ void bound_others(const float *apart, const float *moved, std::size_t n_blocks, 
         }
         Floats bound = __builtin_inff() - Floats{};
         for (std::size_t b = 0; b < n_blocks; ++b) {
-            const Floats by_movement = l - moved[b], by_place = apart[b] - u;
-            const Floats larger = by_place > by_movement ? by_place : by_movement;
-            // Written so that what is not a number is taken, and settles nothing.
+            const Floats by_displacement = l - moved[b], by_gap = apart[b] - u;
+            const Floats larger = by_gap > by_displacement ? by_gap : by_displacement;
+            // Written so that what is not a number is taken, and decides nothing.
             bound = bound < larger ? bound : larger;
         }
         for (std::size_t i = 0; i < size; ++i) bounds[begin + i] = rounded_down(bound[i]);
@@ -140,13 +142,11 @@ void bound_others(const float *apart, const float *moved, std::size_t n_blocks, 
 
 // Vectors of doubles, whose roots the processor takes together.
 void bounds_above(const double *squared, std::size_t count, float *bounds) {
-    for (std::size_t i = 0; i < count; ++i)
-        bounds[i] = rounded_up(static_cast<float>(__builtin_sqrt(squared[i])));
+    for (std::size_t i = 0; i < count; ++i) bounds[i] = bound_above(squared[i]);
 }
 
 void bounds_below(const double *squared, std::size_t count, float *bounds) {
-    for (std::size_t i = 0; i < count; ++i)
-        bounds[i] = rounded_down(static_cast<float>(__builtin_sqrt(squared[i])));
+    for (std::size_t i = 0; i < count; ++i) bounds[i] = bound_below(squared[i]);
 }
 
 }  // namespace

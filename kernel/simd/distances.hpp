@@ -1,4 +1,4 @@
-// Distances and products of points. For inner_loops.cpp alone.
+// Squared distances and dot products of points, and power iteration. For loops.cpp alone.
 #pragma once
 
 #include "simd/vectors.hpp"
@@ -8,14 +8,14 @@ namespace {
 
 // Running minima of one point, a lane for each position in a block. Indices are kept as doubles,
 // in which they are exact and take part in the same vector operations.
-struct Running {
+struct RunningMinima {
     Vec best, second, where;
 };
 
 // P points against B blocks of centroids: P * B sums stay in registers.
 template <int P, int B>
 inline void tile(const double *const *x, std::size_t d, const double *const *blocks,
-                 const Vec *first, Running *running) {
+                 const Vec *first, RunningMinima *running) {
     Vec sums[P][B] = {};
     for (std::size_t j = 0; j < d; ++j) {
         Vec centroids[B];
@@ -30,7 +30,7 @@ inline void tile(const double *const *x, std::size_t d, const double *const *blo
     }
     for (int p = 0; p < P; ++p) {
         for (int b = 0; b < B; ++b) {
-            Running &r = running[p];
+            RunningMinima &r = running[p];
             const Index closer = sums[p][b] < r.best;
             r.second = least(r.second, closer ? r.best : sums[p][b]);
             r.best = closer ? sums[p][b] : r.best;
@@ -41,7 +41,7 @@ inline void tile(const double *const *x, std::size_t d, const double *const *blo
 
 template <int P, int B>
 inline void sweep(const double *const *x, std::size_t count, std::size_t d,
-                  const double *const *blocks, const Vec *first, Running *running) {
+                  const double *const *blocks, const Vec *first, RunningMinima *running) {
     std::size_t i = 0;
     for (; i + P <= count; i += P) tile<P, B>(x + i, d, blocks, first, running + i);
     if (P > 2)
@@ -55,7 +55,7 @@ void nearest(const double *const *x, std::size_t count, std::size_t d, const dou
     const double infinity = __builtin_inf();
     Vec lane_index = {};
     for (int l = 0; l < kLanes; ++l) lane_index[l] = l;
-    Running running[kGroupRows];
+    RunningMinima running[kGroupRows];
     const Vec far = infinity - Vec{};
     for (std::size_t i = 0; i < count; ++i) running[i] = {far, far, lane_index};
     std::size_t c = 0;
@@ -72,7 +72,7 @@ void nearest(const double *const *x, std::size_t count, std::size_t d, const dou
         sweep<8, 1>(x, count, d, &last, &first, running);
     }
     for (std::size_t i = 0; i < count; ++i) {
-        const Running &r = running[i];
+        const RunningMinima &r = running[i];
         const Vec distance = least_lane(r.best);
         // Of the lanes that tie, the lowest index wins; the others are its seconds.
         const Vec label = least_lane(r.best == distance ? r.where : far);
@@ -87,7 +87,7 @@ void nearest(const double *const *x, std::size_t count, std::size_t d, const dou
 // B blocks of rows against one seed: their sums do not wait for each other.
 template <int B>
 inline void add_seed_to(const double *blocks, std::size_t first, std::size_t d, const double *seed,
-                        Vec number, const Seeding &rows, Vec &total) {
+                        Vec number, const SeedDistances &rows, Vec &total) {
     Vec sums[B] = {};
     for (std::size_t j = 0; j < d; ++j) {
         const double value = seed[j];
@@ -111,7 +111,7 @@ inline void add_seed_to(const double *blocks, std::size_t first, std::size_t d, 
 }
 
 double add_seed(const double *blocks, std::size_t begin, std::size_t end, std::size_t d,
-                const double *seed, std::size_t number, const Seeding &rows) {
+                const double *seed, std::size_t number, const SeedDistances &rows) {
     const Vec numbers = static_cast<double>(number) - Vec{};
     Vec total = {};
     std::size_t b = begin;
@@ -158,7 +158,7 @@ inline Four squared_gaps(const T *x, const double *point, std::size_t d) {
 }
 
 template <class T>
-void squared_to_of(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
+void squared_to_of(const PointsView &rows, std::size_t begin, std::size_t end, const double *point,
                    double *squared) {
     for (std::size_t i = begin; i < end; ++i)
         squared[i - begin] = total(squared_gaps(row<T>(rows, i), point, rows.columns));
@@ -182,7 +182,7 @@ void squared_to_means(const double *sums, const double *masses, std::size_t k, s
     }
 }
 
-void squared_to(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
+void squared_to(const PointsView &rows, std::size_t begin, std::size_t end, const double *point,
                 double *squared) {
     const auto run = rows.is_float32 ? squared_to_of<float> : squared_to_of<double>;
     run(rows, begin, end, point, squared);

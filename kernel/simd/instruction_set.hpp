@@ -1,6 +1,6 @@
-// The inner loops, as one table of functions per instruction set.
+// Inner loops, as one table of functions per instruction set.
 //
-// `inner_loops.cpp` is compiled once for each entry; nothing else in the kernel
+// `loops.cpp` is compiled once for each entry; nothing else in the kernel
 // depends on the instruction set. What decides is double precision: float32 rows
 // are widened when they are read, so they give the bits their float64 copies give.
 #pragma once
@@ -11,7 +11,7 @@
 namespace kmeander {
 
 // Rows of a batch, row-major, float64 or float32.
-struct Rows {
+struct PointsView {
     const void *data;
     bool is_float32;
     std::size_t count;
@@ -29,7 +29,7 @@ constexpr std::size_t kSpare = 16;
 constexpr int kLineBins = 7;
 
 // Rows while k-means++ draws: one entry each per row, made up to whole blocks.
-struct Seeding {
+struct SeedDistances {
     const double *weights;     // 0 for what makes up a block
     double *nearest, *second;  // squared distances to the two nearest seeds
     double *where;             // the number of the nearest seed
@@ -49,10 +49,10 @@ struct InstructionSet {
 
     // Whether no value is larger than `limit` in magnitude, or not a number; all are copied to
     // `copy` unless that is null.
-    bool (*copy_within)(const Rows &rows, double limit, void *copy);
+    bool (*copy_within)(const PointsView &rows, double limit, void *copy);
 
     // Row i as doubles.
-    void (*widen)(const Rows &rows, std::size_t i, double *point);
+    void (*widen)(const PointsView &rows, std::size_t i, double *point);
 
     // Label, squared distance of the nearest and of the second nearest centroid, for `count`
     // points (at most kGroupRows) that `x` points to, among the blocks listed in `chosen`,
@@ -70,21 +70,21 @@ struct InstructionSet {
 
     // What `nearest` finds, in single precision, for points that `narrow` has made: labels, and
     // bounds of the distances to the nearest centroid and to all others of those blocks, true
-    // whatever was rounded. Points whose bounds are not apart are listed in `doubtful`: their
+    // whatever was rounded. Points whose bounds are not apart are listed in `ambiguous`: their
     // labels are a guess. Returns how many those are.
     std::size_t (*screen)(const float *narrowed, std::size_t count, std::size_t d,
                           const NarrowCentroids &centroids, const std::uint32_t *chosen,
                           std::size_t n_chosen, std::int32_t *labels, float *upper, float *lower,
-                          std::uint32_t *doubtful);
+                          std::uint32_t *ambiguous);
 
     // Measure blocks [begin, end) of rows, which lie as centroids do in `PackedCentroids`, against
     // seed number `number`. Returns the sum of their shares.
     double (*add_seed)(const double *blocks, std::size_t begin, std::size_t end, std::size_t d,
-                       const double *seed, std::size_t number, const Seeding &rows);
+                       const double *seed, std::size_t number, const SeedDistances &rows);
 
     // Squared distance to one point, for rows [begin, end).
-    void (*squared_to)(const Rows &rows, std::size_t begin, std::size_t end, const double *point,
-                       double *squared);
+    void (*squared_to)(const PointsView &rows, std::size_t begin, std::size_t end,
+                       const double *point, double *squared);
 
     // Squared distance to one centroid, for rows here and there, all float32 or all float64.
     void (*squared_between)(const void *const *points, bool is_float32, std::size_t count,
@@ -129,27 +129,27 @@ struct InstructionSet {
     void (*squared_to_means)(const double *sums, const double *masses, std::size_t k, std::size_t d,
                              const double *centroids, double *squared);
 
-    // Bounds of distances whose squares are given, as in bounds.hpp.
+    // Bounds of distances whose squares are given, as in rounding.hpp.
     void (*bounds_above)(const double *squared, std::size_t count, float *bounds);
     void (*bounds_below)(const double *squared, std::size_t count, float *bounds);
 
-    // Those of `count` points that neither limit of their keys settles: lower - upper is not above
+    // The points, of `count`, that neither limit of their keys decides: lower - upper is not above
     // the one, upper not below the other. Returns their number; `found` takes up to `count` and
     // kSpare more.
-    std::size_t (*unsettled)(const float *upper, const float *lower, const std::uint32_t *keys,
-                             const float *margins, const float *uppers, std::size_t count,
-                             std::uint32_t *found);
+    std::size_t (*find_undecided)(const float *upper, const float *lower, const std::uint32_t *keys,
+                                  const float *margins, const float *uppers, std::size_t count,
+                                  std::uint32_t *found);
 
-    // Those of `count` points whose margins are not above the threshold of their cluster, one of k.
+    // The points, of `count`, whose margins are not above the threshold of their cluster, one of k.
     // Returns their number; `found` takes up to `count` and kSpare more.
-    std::size_t (*awake)(const std::int32_t *labels, const float *upper, const float *lower,
-                         const float *thresholds, std::size_t k, std::size_t count,
-                         std::uint32_t *found);
+    std::size_t (*find_active)(const std::int32_t *labels, const float *upper, const float *lower,
+                               const float *thresholds, std::size_t k, std::size_t count,
+                               std::uint32_t *found);
 
-    // How many of `count` points neither limit of their cluster settles, as in `unsettled`.
-    std::size_t (*count_doubtful)(const std::int32_t *labels, const float *upper,
-                                  const float *lower, const float *margins, const float *uppers,
-                                  std::size_t k, std::size_t count);
+    // How many of `count` points neither limit of their cluster decides, as in `find_undecided`.
+    std::size_t (*count_undecided)(const std::int32_t *labels, const float *upper,
+                                   const float *lower, const float *margins, const float *uppers,
+                                   std::size_t k, std::size_t count);
 
     // Put the bounds of `count` points to where the centroids are now: the own has moved by `own`,
     // another by `others` at most, and lies `nearest_other` away at least; all per cluster, of k.
@@ -164,27 +164,27 @@ struct InstructionSet {
 
     // Those of `count` rows whose clusters, of k, are marked, not by 0. Returns their number;
     // `found` takes up to `count` and kSpare more.
-    std::size_t (*members)(const std::int32_t *labels, const float *marks, std::size_t k,
-                           std::size_t count, std::uint32_t *found);
+    std::size_t (*list_marked)(const std::int32_t *labels, const float *marks, std::size_t k,
+                               std::size_t count, std::uint32_t *found);
 
     // Add the rows `chosen` to the sums of their clusters, in this order. What rounding takes from
     // `sums` is gathered in `rests`, so that both together are right to the last digit: the mean of
     // a million equal points is that point.
-    void (*add_rows)(const Rows &rows, const double *weights, const std::int32_t *labels,
+    void (*add_rows)(const PointsView &rows, const double *weights, const std::int32_t *labels,
                      const std::uint32_t *chosen, std::size_t n_chosen, double *sums,
                      double *rests);
 
     // Add weight, and weighted sum and square of the gaps to the centroid of its cluster along each
     // column, of each row, in row order, to those of that cluster; weights are multiplied by
     // `decay`.
-    void (*add_moments)(const Rows &rows, const double *weights, double decay,
+    void (*add_moments)(const PointsView &rows, const double *weights, double decay,
                         const std::int32_t *labels, const double *centroids, double *masses,
                         double *sums, double *squares);
 
     // Add for each of the rows `chosen`, in this order, the weighted squares of its gaps to the
     // mean of its cluster, every fourth column together, to the four sums of that cluster in
     // `quarters` (k, 4).
-    void (*add_squares)(const Rows &rows, const double *weights, const std::int32_t *labels,
+    void (*add_squares)(const PointsView &rows, const double *weights, const std::int32_t *labels,
                         const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
                         double *quarters);
 };

@@ -1,4 +1,4 @@
-// Rows along a line, many at once. For inner_loops.cpp alone.
+// Projections of rows on a line, and histograms along it. For loops.cpp alone.
 #pragma once
 
 #include "simd/distances.hpp"

@@ -1,5 +1,5 @@
-// Compiled once per instruction set, with KMEANDER_SET (its name), KMEANDER_LANES (doubles
-// of a block) and KMEANDER_FLOATS (of a register) set.
+// The inner loops of one instruction set: compiled once for each, with KMEANDER_SET (its name),
+// KMEANDER_LANES (doubles of a block) and KMEANDER_FLOATS (of a register) set.
 //
 // No standard header with inline functions is included: the linker would keep one copy
 // of such a function for the whole module, and it might be the one that needs AVX2. Those of
@@ -15,34 +15,34 @@ namespace kmeander {
 
 extern const InstructionSet KMEANDER_SET;
 const InstructionSet KMEANDER_SET = {
-    KMEANDER_SET_NAME,
-    kLanes,
-    copy_within,
-    widen,
-    nearest,
-    narrow,
-    screen,
-    add_seed,
-    squared_to,
-    squared_between,
-    squared_pairs,
-    project,
-    find_direction,
-    place_on_line,
-    add_to_bins,
-    add_above,
-    squared_to_means,
-    bounds_above,
-    bounds_below,
-    unsettled,
-    awake,
-    count_doubtful,
-    rebase,
-    bound_others,
-    members,
-    add_rows,
-    add_moments,
-    add_squares,
+    .name = KMEANDER_SET_NAME,
+    .lanes = kLanes,
+    .copy_within = copy_within,
+    .widen = widen,
+    .nearest = nearest,
+    .narrow = narrow,
+    .screen = screen,
+    .add_seed = add_seed,
+    .squared_to = squared_to,
+    .squared_between = squared_between,
+    .squared_pairs = squared_pairs,
+    .project = project,
+    .find_direction = find_direction,
+    .place_on_line = place_on_line,
+    .add_to_bins = add_to_bins,
+    .add_above = add_above,
+    .squared_to_means = squared_to_means,
+    .bounds_above = bounds_above,
+    .bounds_below = bounds_below,
+    .find_undecided = find_undecided,
+    .find_active = find_active,
+    .count_undecided = count_undecided,
+    .rebase = rebase,
+    .bound_others = bound_others,
+    .list_marked = list_marked,
+    .add_rows = add_rows,
+    .add_moments = add_moments,
+    .add_squares = add_squares,
 };
 
 }  // namespace kmeander

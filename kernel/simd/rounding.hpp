@@ -2,31 +2,29 @@
 //
 // Distances are right to about d * 1e-16, the cast to float and the operations on floats to 6e-8:
 // all far below what is added here.
+//
+// Static, and without a standard header: each instruction set needs a copy of its own (see
+// loops.cpp).
 #pragma once
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace kmeander {
 
-// An infinite upper bound is true, and settles nothing.
-inline float rounded_up(float value) {
-    return value * (1.0F + 1e-6F) + std::numeric_limits<float>::min();
+// An infinite upper bound is true, and decides nothing.
+[[maybe_unused]] static inline float rounded_up(float value) {
+    return value * (1.0F + 1e-6F) + __FLT_MIN__;
 }
 
-inline float rounded_down(float value) {
-    return std::min(value, std::numeric_limits<float>::max()) * (1.0F - 1e-6F) -
-           std::numeric_limits<float>::min();
+[[maybe_unused]] static inline float rounded_down(float value) {
+    return (__FLT_MAX__ < value ? __FLT_MAX__ : value) * (1.0F - 1e-6F) - __FLT_MIN__;
 }
 
 // Bounds of a distance whose square is given.
-inline float bound_above(double squared) {
-    return rounded_up(static_cast<float>(std::sqrt(squared)));
+[[maybe_unused]] static inline float bound_above(double squared) {
+    return rounded_up(static_cast<float>(__builtin_sqrt(squared)));
 }
 
-inline float bound_below(double squared) {
-    return rounded_down(static_cast<float>(std::sqrt(squared)));
+[[maybe_unused]] static inline float bound_below(double squared) {
+    return rounded_down(static_cast<float>(__builtin_sqrt(squared)));
 }
 
 }  // namespace kmeander

@@ -1,10 +1,9 @@
-// Nearest centroids in single precision, with bounds of what that may miss. For inner_loops.cpp
-// alone.
+// Nearest centroids in single precision, with bounds of its error. For loops.cpp alone.
 //
 // Nearly all points have one centroid that is nearer than the others by far more than single
-// precision can be wrong. What it finds of those is true; of the others it says that it does not
-// know. A register has twice as many lanes as in double precision, and each is a point, so that any
-// centroids will do and the least needs no look across lanes.
+// precision can be wrong. What it finds of those is true; the others it reports as
+// ambiguous. A register has twice as many lanes as in double precision, and each is a point, so
+// that any centroids will do and the least needs no look across lanes.
 //
 // Points and centroids are taken less a common shift, so that it does not matter how far from zero
 // the data lies. With x and c such differences, e = 2**-24 the rounding of a float, D the distance
@@ -131,7 +130,7 @@ void narrow(const double *const *x, std::size_t count, std::size_t d, const doub
 std::size_t screen(const float *narrowed, std::size_t count, std::size_t d,
                    const NarrowCentroids &centroids, const std::uint32_t *chosen,
                    std::size_t n_chosen, std::int32_t *labels, float *upper, float *lower,
-                   std::uint32_t *doubtful) {
+                   std::uint32_t *ambiguous) {
     float best[kGroupRows], second[kGroupRows];
     std::int32_t where[kGroupRows];
     std::size_t i = 0;
@@ -156,12 +155,12 @@ std::size_t screen(const float *narrowed, std::size_t count, std::size_t d,
         lower[i] = rounded_down((next - share * next) - next_off);
         labels[i] = where[i];
     }
-    std::size_t n_doubtful = 0;
+    std::size_t n_ambiguous = 0;
     for (i = 0; i < count; ++i) {
-        doubtful[n_doubtful] = static_cast<std::uint32_t>(i);
-        n_doubtful += !(lower[i] > upper[i]);
+        ambiguous[n_ambiguous] = static_cast<std::uint32_t>(i);
+        n_ambiguous += !(lower[i] > upper[i]);
     }
-    return n_doubtful;
+    return n_ambiguous;
 }
 
 }  // namespace

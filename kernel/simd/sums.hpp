@@ -1,4 +1,5 @@
-// Reading, copying and adding up rows. For inner_loops.cpp alone.
+// Sums over rows: moments, compensated sums, squared errors; and reading and copying rows. For
+// loops.cpp alone.
 #pragma once
 
 #include "simd/distances.hpp"
@@ -7,7 +8,7 @@ namespace kmeander {
 namespace {
 
 template <class T>
-void add_rows_of(const Rows &rows, const double *weights, const std::int32_t *labels,
+void add_rows_of(const PointsView &rows, const double *weights, const std::int32_t *labels,
                  const std::uint32_t *chosen, std::size_t n_chosen, double *sums, double *rests) {
     const std::size_t d = rows.columns;
     for (std::size_t c = 0; c < n_chosen; ++c) {
@@ -29,7 +30,7 @@ void add_rows_of(const Rows &rows, const double *weights, const std::int32_t *la
 }
 
 template <class T>
-void add_squares_of(const Rows &rows, const double *weights, const std::int32_t *labels,
+void add_squares_of(const PointsView &rows, const double *weights, const std::int32_t *labels,
                     const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
                     double *quarters) {
     const std::size_t d = rows.columns;
@@ -47,7 +48,7 @@ void add_squares_of(const Rows &rows, const double *weights, const std::int32_t 
 }
 
 template <class T>
-void add_moments_of(const Rows &rows, const double *weights, double decay,
+void add_moments_of(const PointsView &rows, const double *weights, double decay,
                     const std::int32_t *labels, const double *centroids, double *masses,
                     double *sums, double *squares) {
     const std::size_t d = rows.columns;
@@ -68,18 +69,18 @@ void add_moments_of(const Rows &rows, const double *weights, double decay,
 }
 
 template <class T>
-void widen_of(const Rows &rows, std::size_t i, double *point) {
+void widen_of(const PointsView &rows, std::size_t i, double *point) {
     const T *x = row<T>(rows, i);
     for (std::size_t j = 0; j < rows.columns; ++j) point[j] = x[j];
 }
 
-void widen(const Rows &rows, std::size_t i, double *point) {
+void widen(const PointsView &rows, std::size_t i, double *point) {
     const auto run = rows.is_float32 ? widen_of<float> : widen_of<double>;
     run(rows, i, point);
 }
 
 template <class T>
-bool copy_within_of(const Rows &rows, double limit, void *copy) {
+bool copy_within_of(const PointsView &rows, double limit, void *copy) {
     typedef T Values __attribute__((vector_size(KMEANDER_LANES * 8)));
     constexpr std::size_t kValues = sizeof(Values) / sizeof(T);
     // No float is larger than the largest.
@@ -106,24 +107,25 @@ bool copy_within_of(const Rows &rows, double limit, void *copy) {
     return all;
 }
 
-bool copy_within(const Rows &rows, double limit, void *copy) {
+bool copy_within(const PointsView &rows, double limit, void *copy) {
     const auto run = rows.is_float32 ? copy_within_of<float> : copy_within_of<double>;
     return run(rows, limit, copy);
 }
 
-void add_moments(const Rows &rows, const double *weights, double decay, const std::int32_t *labels,
-                 const double *centroids, double *masses, double *sums, double *squares) {
+void add_moments(const PointsView &rows, const double *weights, double decay,
+                 const std::int32_t *labels, const double *centroids, double *masses, double *sums,
+                 double *squares) {
     const auto run = rows.is_float32 ? add_moments_of<float> : add_moments_of<double>;
     run(rows, weights, decay, labels, centroids, masses, sums, squares);
 }
 
-void add_rows(const Rows &rows, const double *weights, const std::int32_t *labels,
+void add_rows(const PointsView &rows, const double *weights, const std::int32_t *labels,
               const std::uint32_t *chosen, std::size_t n_chosen, double *sums, double *rests) {
     const auto run = rows.is_float32 ? add_rows_of<float> : add_rows_of<double>;
     run(rows, weights, labels, chosen, n_chosen, sums, rests);
 }
 
-void add_squares(const Rows &rows, const double *weights, const std::int32_t *labels,
+void add_squares(const PointsView &rows, const double *weights, const std::int32_t *labels,
                  const std::uint32_t *chosen, std::size_t n_chosen, const double *means,
                  double *quarters) {
     const auto run = rows.is_float32 ? add_squares_of<float> : add_squares_of<double>;

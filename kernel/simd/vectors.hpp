@@ -1,8 +1,9 @@
-// Vectors as wide as a register of the instruction set. For inner_loops.cpp alone, which says why
-// no standard header with inline functions may be included.
+// SIMD vectors as wide as a register of the instruction set. For loops.cpp alone, which says why no
+// standard header with inline functions may be included.
 #pragma once
 
 #include "simd/instruction_set.hpp"
+#include "simd/rounding.hpp"
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -24,7 +25,7 @@ inline Vec load(const double *from) {
 inline void store(double *to, Vec value) { __builtin_memcpy(to, &value, sizeof value); }
 
 template <class T>
-const T *row(const Rows &rows, std::size_t i) {
+const T *row(const PointsView &rows, std::size_t i) {
     return static_cast<const T *>(rows.data) + i * rows.columns;
 }
 
@@ -37,13 +38,7 @@ inline void prefetch(const T *x, std::size_t d) {
     for (std::size_t j = 0; j < d; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
 }
 
-// As in bounds.hpp, which includes such headers.
-inline float rounded_up(float value) { return value * (1.0F + 1e-6F) + __FLT_MIN__; }
-inline float rounded_down(float value) {
-    return (__FLT_MAX__ < value ? __FLT_MAX__ : value) * (1.0F - 1e-6F) - __FLT_MIN__;
-}
-
-// Lane l becomes lane l ^ 1 and l ^ 2: so many steps as it takes to meet every other lane.
+// Butterfly reduction: exchange lanes l and l ^ 1, then l and l ^ 2.
 #if KMEANDER_LANES == 2
 #define KMEANDER_EXCHANGES(step, v) step(v, 1, 0)
 #elif KMEANDER_LANES == 4

@@ -4,24 +4,18 @@
 #include <functional>
 #include <numeric>
 
+#include "parallel/costs.hpp"
 #include "parallel/team.hpp"
 
 namespace kmeander {
-namespace {
-
-// About how many multiplications would take as long as to add a value to its two sums.
-constexpr double kPerValue = 16.0;
-
-}  // namespace
-
 Moments::Moments(const double *centroids, std::size_t k, std::size_t d)
     : centroids_(centroids), k_(k), d_(d), masses_(k), sums_(k * d), squares_(k * d) {}
 
-void Moments::add(const std::vector<LabelledRows> &batches, std::size_t n_threads) {
+void Moments::add(const std::vector<LabelledBatch> &batches, std::size_t n_threads) {
     double n_values = 0.0;
-    for (const LabelledRows &batch : batches)
+    for (const LabelledBatch &batch : batches)
         n_values += static_cast<double>(batch.rows.count * d_);
-    const double operations = kPerValue * n_values;
+    const double operations = costs::kPerMomentValue * n_values;
     Team team(worth_starting(n_threads, operations));
     std::vector<Moments> parts(team.size(), Moments(centroids_, k_, d_));
     for (std::size_t first = 0; first < batches.size(); first += parts.size()) {
@@ -34,7 +28,7 @@ void Moments::add(const std::vector<LabelledRows> &batches, std::size_t n_thread
     }
 }
 
-void Moments::add(const LabelledRows &batch) {
+void Moments::add(const LabelledBatch &batch) {
     instruction_set().add_moments(batch.rows, batch.weights, batch.decay, batch.labels, centroids_,
                                   masses_.data(), sums_.data(), squares_.data());
 }
@@ -74,7 +68,7 @@ std::vector<double> Moments::parts() const {
     return parts;
 }
 
-Moments::Cell Moments::cell(std::size_t cluster, std::size_t column) const {
+Moments::CellMoments Moments::cell(std::size_t cluster, std::size_t column) const {
     const double own = masses_[cluster];
     if (!(own > 0.0)) return {0.0, 0.0, 0.0};
     const double mean = sums_[cluster * d_ + column] / own;
@@ -82,11 +76,11 @@ Moments::Cell Moments::cell(std::size_t cluster, std::size_t column) const {
     return {own / mass(), mean, std::max(square - mean * mean, 0.0)};
 }
 
-Explanation explain(const Moments &older, const Moments &newest, std::size_t k, std::size_t d,
-                    std::size_t n_parts) {
+ErrorDecomposition explain(const Moments &older, const Moments &newest, std::size_t k,
+                           std::size_t d, std::size_t n_parts) {
     std::vector<double> table = newest.parts();
     const std::vector<double> before = older.parts();
-    Explanation found{0.0, std::vector<double>(k), std::vector<double>(d), {}};
+    ErrorDecomposition found{0.0, std::vector<double>(k), std::vector<double>(d), {}};
     for (std::size_t i = 0; i < k * d; ++i) {
         table[i] -= before[i];
         found.difference += table[i];

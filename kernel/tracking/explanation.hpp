@@ -1,20 +1,13 @@
-// Which cluster and which column made the error of a batch differ from that of the batches before.
+// Explanation of a drift: how much each cluster and column contributes to the change of the error.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "simd/instruction_set.hpp"
+#include "kmeans/batch.hpp"
 
 namespace kmeander {
-
-struct LabelledRows {
-    Rows rows;
-    const double *weights;  // one per row, or null: every row weighs 1
-    double decay;
-    const std::int32_t *labels;
-};
 
 // Decayed weight, and sums and squares of the gaps to the centroids, by cluster and column.
 class Moments {
@@ -23,7 +16,7 @@ public:
 
     // Each batch is added up by itself, and these sums in order: they are the same for any number
     // of threads.
-    void add(const std::vector<LabelledRows> &batches, std::size_t n_threads);
+    void add(const std::vector<LabelledBatch> &batches, std::size_t n_threads);
 
     // Add what means hide of the error: known in total only, it is shared out like what they show.
     void add_hidden(double within);
@@ -31,15 +24,15 @@ public:
     // Part of each cluster and column (k, d) in the error.
     std::vector<double> parts() const;
 
-    struct Cell {      // points of one cluster along one column
-        double share;  // of all points
-        double mean;   // less the centroid
+    struct CellMoments {  // points of one cluster along one column
+        double share;     // of all points
+        double mean;      // less the centroid
         double variance;
     };
-    Cell cell(std::size_t cluster, std::size_t column) const;
+    CellMoments cell(std::size_t cluster, std::size_t column) const;
 
 private:
-    void add(const LabelledRows &batch);
+    void add(const LabelledBatch &batch);
     void add(const Moments &other);
     void clear();
     double mass() const;
@@ -49,18 +42,18 @@ private:
     std::vector<double> masses_, sums_, squares_;
 };
 
-struct Explanation {
+struct ErrorDecomposition {
     double difference;  // of the two errors; where it is 0, nothing else is known
     std::vector<double> clusters, columns;  // share of each in it
-    struct Part {                           // of a cluster that made it larger, the largest first
+    struct ErrorPart {                      // of a cluster that made it larger, the largest first
         std::size_t cluster, column;        // the column that did most
-        Moments::Cell before, now;
+        Moments::CellMoments before, now;
     };
-    std::vector<Part> parts;
+    std::vector<ErrorPart> parts;
 };
 
 // Divide the error of `newest`, less that of `older`, among k clusters and d columns.
-Explanation explain(const Moments &older, const Moments &newest, std::size_t k, std::size_t d,
-                    std::size_t n_parts);
+ErrorDecomposition explain(const Moments &older, const Moments &newest, std::size_t k,
+                           std::size_t d, std::size_t n_parts);
 
 }  // namespace kmeander

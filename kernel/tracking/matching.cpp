@@ -2,8 +2,8 @@
 
 namespace kmeander {
 
-void merge_costs(const Clusters &previous, const Clusters &current, std::size_t d, double *squared,
-                 double *costs) {
+void merge_costs(const WeightedCentroids &previous, const WeightedCentroids &current, std::size_t d,
+                 double *squared, double *costs) {
     for (std::size_t a = 0; a < previous.count; ++a) {
         for (std::size_t b = 0; b < current.count; ++b) {
             double sum = 0.0;
@@ -20,8 +20,8 @@ void merge_costs(const Clusters &previous, const Clusters &current, std::size_t 
     }
 }
 
-void average(const Clusters &previous, const Clusters &current, const std::int64_t *partners,
-             std::size_t d, double *means) {
+void average(const WeightedCentroids &previous, const WeightedCentroids &current,
+             const std::int64_t *partners, std::size_t d, double *means) {
     for (std::size_t c = 0; c < previous.count; ++c) {
         const double *from = previous.centroids + c * d;
         double *mean = means + c * d;

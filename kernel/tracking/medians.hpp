@@ -1,4 +1,4 @@
-// What is usual among a few estimates, and how far they scatter.
+// Median and median absolute deviation of a few estimates.
 #pragma once
 
 #include <algorithm>

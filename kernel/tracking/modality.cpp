@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "kmeans/buffer.hpp"
-#include "kmeans/packed_centroids.hpp"
+#include "kmeans/points.hpp"
 
 namespace kmeander {
 namespace {
 
 constexpr std::size_t kBlockRows = 64;
 constexpr std::size_t kPowerSteps = 3;  // enough where two clusters stretch one direction
-constexpr std::size_t kCutSteps = 4;    // 2-means on a line settles fast
+constexpr std::size_t kCutSteps = 4;    // 2-means on a line converges fast
 constexpr std::size_t kLanes = 4;       // partial sums, so that loops can be vectorised
 
 double dot(const double *one, const double *other, std::size_t count) {
@@ -27,7 +27,7 @@ double dot(const double *one, const double *other, std::size_t count) {
 
 // Weight along a line on which the two peaks are at 0 and 1: of rows of older batches and of the
 // newest, in the five bins and, first and last, beyond them.
-struct Histogram {
+struct LineHistogram {
     std::array<std::array<double, kLineBins>, 2> bins{};
     double squares = 0.0;  // sum of squared weights
 
@@ -61,7 +61,7 @@ double score(double between, double end, double ratio) {
     return std::copysign(std::sqrt(std::max(0.0, 2.0 * deviance)), x - expected);
 }
 
-double least_score(const Histogram &line, double ratio) {
+double least_score(const LineHistogram &line, double ratio) {
     const double rows = line.rows_per_weight(), end = rows * line.emptier_end();
     double least = score(rows * line.in(2), end, ratio);
     for (const std::size_t between : {3, 4})
@@ -69,7 +69,7 @@ double least_score(const Histogram &line, double ratio) {
     return least;
 }
 
-double score_as_one(const Histogram &line, double shallow) {
+double score_as_one(const LineHistogram &line, double shallow) {
     // What fills the valley must still be coming, not only be remembered.
     double newest = 0.0, newest_between = 0.0, between = 0.0;
     for (const double weight : line.bins[1]) newest += weight;
@@ -81,17 +81,17 @@ double score_as_one(const Histogram &line, double shallow) {
     return least_score(line, shallow);
 }
 
-struct Place {
+struct PointIndex {
     std::uint32_t batch, row;
 };
 
 // The newest rows of each cluster, the newest first.
-class NewestRows {
+class NewestPoints {
 public:
-    NewestRows(const std::vector<Batch> &batches, std::size_t k, std::size_t most)
+    NewestPoints(const std::vector<LabelledBatch> &batches, std::size_t k, std::size_t most)
         : batches_(batches), most_(most), counts_(k), n_newest_(k), places_(k * most) {
         for (std::size_t b = batches.size(); b-- > 0;) {
-            const Batch &batch = batches[b];
+            const LabelledBatch &batch = batches[b];
             for (std::size_t i = batch.rows.count; i-- > 0;) {
                 const std::size_t own = static_cast<std::size_t>(batch.labels[i]);
                 if (counts_[own] == most || !(weight_of(batch, i) > 0.0)) continue;
@@ -104,27 +104,27 @@ public:
 
     std::size_t count(std::size_t cluster) const { return counts_[cluster]; }
     double weight(std::size_t cluster, std::size_t i) const {
-        const Place place = places_[cluster * most_ + i];
+        const PointIndex place = places_[cluster * most_ + i];
         return batches_[place.batch].decay * weight_of(batches_[place.batch], place.row);
     }
     // How many are of the newest batch.
     std::size_t n_newest(std::size_t cluster) const { return n_newest_[cluster]; }
     // Row i of the cluster as doubles: in place where it is stored so, else in `room`.
     const double *point(std::size_t cluster, std::size_t i, double *room) const {
-        const Place place = places_[cluster * most_ + i];
+        const PointIndex place = places_[cluster * most_ + i];
         return point_at(batches_[place.batch].rows, place.row, room);
     }
     // All rows of the cluster less `centroid`: see `InstructionSet::project`.
     void project(std::size_t cluster, const double *centroid,
                  const std::vector<const double *> &ways, double *squared, double *along) const {
         const void *points[kBlockRows];
-        const Place *places = places_.data() + cluster * most_;
+        const PointIndex *places = places_.data() + cluster * most_;
         const std::size_t n_rows = counts_[cluster];
         // Batches may differ in type: as many at once as have the same.
         for (std::size_t begin = 0, end = 0; begin < n_rows; begin = end) {
             const bool is_float32 = batches_[places[begin].batch].rows.is_float32;
             for (; end < n_rows && end - begin < kBlockRows; ++end) {
-                const Rows &rows = batches_[places[end].batch].rows;
+                const PointsView &rows = batches_[places[end].batch].rows;
                 if (rows.is_float32 != is_float32) break;
                 points[end - begin] = row_at(rows, places[end].row);
             }
@@ -135,22 +135,23 @@ public:
     }
 
 private:
-    const std::vector<Batch> &batches_;
+    const std::vector<LabelledBatch> &batches_;
     const std::size_t most_;
     std::vector<std::size_t> counts_, n_newest_;
-    Buffer<Place> places_;
+    Buffer<PointIndex> places_;
 };
 
 // The line from a cluster to its nearest neighbour.
-struct Line {
+struct NeighbourLine {
     std::size_t from, to;
     std::vector<double> way;
     double squared;  // length of the way
-    Histogram histogram;
+    LineHistogram histogram;
 };
 
-std::vector<Line> lines_to_neighbours(const NewestRows &rows, const double *centroids,
-                                      std::size_t k, std::size_t d, std::int32_t *neighbours) {
+std::vector<NeighbourLine> lines_to_neighbours(const NewestPoints &rows, const double *centroids,
+                                               std::size_t k, std::size_t d,
+                                               std::int32_t *neighbours) {
     std::vector<double> least(k, INFINITY), way(d);
     std::fill_n(neighbours, k, -1);
     for (std::size_t a = 0; a < k; ++a) {
@@ -166,7 +167,7 @@ std::vector<Line> lines_to_neighbours(const NewestRows &rows, const double *cent
                 least[b] = squared, neighbours[b] = static_cast<std::int32_t>(a);
         }
     }
-    std::vector<Line> lines;
+    std::vector<NeighbourLine> lines;
     for (std::size_t a = 0; a < k; ++a) {
         if (neighbours[a] < 0 || !(least[a] > 0.0)) continue;
         const std::size_t b = static_cast<std::size_t>(neighbours[a]);
@@ -178,12 +179,12 @@ std::vector<Line> lines_to_neighbours(const NewestRows &rows, const double *cent
 }
 
 // The direction in which a few rows of the cluster vary most; all zero where nothing varies.
-class Direction {
+class PrincipalDirection {
 public:
-    explicit Direction(std::size_t d)
+    explicit PrincipalDirection(std::size_t d)
         : d_(d), width_((d + 3) / 4 * 4), rows_(kFewRows * width_), way_(width_), room_(width_) {}
 
-    const double *find(const NewestRows &rows, std::size_t cluster) {
+    const double *find(const NewestPoints &rows, std::size_t cluster) {
         const std::size_t count = std::min(kFewRows, rows.count(cluster));
         double weights[kFewRows] = {}, mass = 0.0;
         const std::size_t n_filled = (count + 3) / 4 * 4;
@@ -209,14 +210,14 @@ private:
 };
 
 // Rows of one cluster along its direction.
-struct Along {
+struct ProjectedPoints {
     std::size_t count = 0, n_newest = 0;  // the first ones are the newest
     std::vector<double> places, weights;
     double mass = 0.0, squares = 0.0;
 
-    explicit Along(std::size_t most) : places(most), weights(most) {}
+    explicit ProjectedPoints(std::size_t most) : places(most), weights(most) {}
 
-    void begin(const NewestRows &rows, std::size_t cluster) {
+    void begin(const NewestPoints &rows, std::size_t cluster) {
         count = rows.count(cluster);
         n_newest = rows.n_newest(cluster);
         mass = squares = 0.0;
@@ -247,7 +248,7 @@ struct Along {
         if (!(newest_share >= 0.5 * share && 1.0 - newest_share >= 0.5 * (1.0 - share))) return 0.0;
         const double scale = 1.0 / (high - low);
         for (std::size_t i = 0; i < count; ++i) places[i] = (places[i] - low) * scale;
-        Histogram line;
+        LineHistogram line;
         line.squares = squares;
         line.add(places.data(), weights.data(), n_newest, count);
         return -least_score(line, 1.0);
@@ -256,18 +257,18 @@ struct Along {
 
 }  // namespace
 
-void score_valleys(const std::vector<Batch> &batches, const double *centroids, std::size_t k,
-                   const double *masses, std::size_t rows_per_cluster, double shallow,
-                   std::int32_t *neighbours, double *as_one, double *as_two) {
+void score_valleys(const std::vector<LabelledBatch> &batches, const double *centroids,
+                   std::size_t k, const double *masses, std::size_t rows_per_cluster,
+                   double shallow, std::int32_t *neighbours, double *as_one, double *as_two) {
     const std::size_t d = batches.front().rows.columns;
-    const NewestRows rows(batches, k, rows_per_cluster);
-    std::vector<Line> lines = lines_to_neighbours(rows, centroids, k, d, neighbours);
-    std::vector<std::vector<Line *>> lines_of(k);
-    for (Line &line : lines)
+    const NewestPoints rows(batches, k, rows_per_cluster);
+    std::vector<NeighbourLine> lines = lines_to_neighbours(rows, centroids, k, d, neighbours);
+    std::vector<std::vector<NeighbourLine *>> lines_of(k);
+    for (NeighbourLine &line : lines)
         for (const std::size_t end : {line.from, line.to}) lines_of[end].push_back(&line);
 
-    Direction direction(d);
-    Along along(rows_per_cluster);
+    PrincipalDirection direction(d);
+    ProjectedPoints along(rows_per_cluster);
     Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), places(rows_per_cluster),
         products;
     std::vector<const double *> ways;
@@ -276,7 +277,7 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
         along.begin(rows, a);
         if (along.count == 0) continue;
         ways = {direction.find(rows, a)};
-        for (const Line *line : lines_of[a]) ways.push_back(line->way.data());
+        for (const NeighbourLine *line : lines_of[a]) ways.push_back(line->way.data());
         products.resize(ways.size() * rows_per_cluster);
         rows.project(a, centroids + a * d, ways, squared.data(), products.data());
         std::copy_n(products.data(), along.count, along.places.begin());
@@ -287,16 +288,16 @@ void score_valleys(const std::vector<Batch> &batches, const double *centroids, s
             own[i] = rest > 0.0 ? along.weights[i] / rest : 0.0;
         }
         for (std::size_t l = 0; l < lines_of[a].size(); ++l) {
-            Line &line = *lines_of[a][l];
+            NeighbourLine &line = *lines_of[a][l];
             instruction_set().place_on_line(products.data() + (l + 1) * rows_per_cluster,
                                             squared.data(), own.data(), along.count, line.squared,
                                             line.from == a, places.data());
             line.histogram.add(places.data(), along.weights.data(), along.n_newest, along.count);
         }
-        for (Line *line : lines_of[a]) line->histogram.squares += along.squares;
+        for (NeighbourLine *line : lines_of[a]) line->histogram.squares += along.squares;
         as_two[a] = along.score_as_two();
     }
-    for (const Line &line : lines) {
+    for (const NeighbourLine &line : lines) {
         as_one[line.from] = score_as_one(line.histogram, shallow);
         if (static_cast<std::size_t>(neighbours[line.to]) == line.from)
             as_one[line.to] = as_one[line.from];

@@ -1,4 +1,5 @@
-// Whether two clusters are one, or one is two: is there a valley between them?
+// Modality of clusters: are two of them one mode, or does one hold two? A test for a valley in the
+// density between them.
 //
 // Points are projected on a line and counted in five equal bins, the first about one end, the last
 // about the other, three between. Between two clusters one of the three is emptier than both ends;
@@ -23,10 +24,9 @@ namespace kmeander {
 // there is none) are one: every bin between holds more than `shallow` times the emptier end; and
 // whether it is two: some bin between holds less than the emptier end.
 //
-// `masses` are those of the clusters that `centroids` are the means of. Batches need rows, weights,
-// decay and labels.
-void score_valleys(const std::vector<Batch> &batches, const double *centroids, std::size_t k,
-                   const double *masses, std::size_t rows_per_cluster, double shallow,
-                   std::int32_t *neighbours, double *as_one, double *as_two);
+// `masses` are those of the clusters that `centroids` are the means of.
+void score_valleys(const std::vector<LabelledBatch> &batches, const double *centroids,
+                   std::size_t k, const double *masses, std::size_t rows_per_cluster,
+                   double shallow, std::int32_t *neighbours, double *as_one, double *as_two);
 
 }  // namespace kmeander

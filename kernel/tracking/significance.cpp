@@ -9,7 +9,7 @@ namespace {
 // A mean is known to about so much of its length.
 constexpr double rounding = 1e-11;
 
-struct Sample {
+struct DecayedSample {
     double mass = 0.0;     // decayed weight
     double points = 0.0;   // decayed number of points
     double squares = 0.0;  // the same with the decay squared
@@ -23,14 +23,15 @@ double effective(double sum, double sum_of_squares) {
 
 }  // namespace
 
-Suspects compare(const Totals &totals, const Chapters &chapters, const double *moved,
-                 double moved_level, double share_level, double *evidence) {
+CandidateChanges compare(const SumsView &totals, const ComparedBatches &compared,
+                         const double *moved, double moved_level, double share_level,
+                         double *evidence) {
     const std::size_t k = totals.k, d = totals.d, last = totals.n_batches - 1;
     double *variance = evidence, *freedom = evidence + k, *squared = evidence + 2 * k,
            *noise = evidence + 3 * k, *share = evidence + 4 * k, *share_before = evidence + 5 * k,
            *n_before = evidence + 6 * k;
     const auto per_mass = [&](std::size_t b) {
-        return chapters.points_per_mass ? chapters.points_per_mass[b] : 1.0;
+        return compared.points_per_mass ? compared.points_per_mass[b] : 1.0;
     };
     std::vector<double> sizes(totals.n_batches, 0.0);
     for (std::size_t b = 0; b <= last; ++b) {
@@ -38,20 +39,20 @@ Suspects compare(const Totals &totals, const Chapters &chapters, const double *m
         sizes[b] *= per_mass(b);
     }
     std::vector<double> mean(d);
-    Suspects found;
+    CandidateChanges found;
     for (std::size_t c = 0; c < k; ++c) {
-        Sample older;
+        DecayedSample older;
         double scatter = 0.0;
         freedom[c] = 0.0;
         std::fill(mean.begin(), mean.end(), 0.0);
         for (std::size_t b = 0; b <= last; ++b) {
             const double points = totals.masses[b * k + c] * per_mass(b);
-            if (!chapters.is_whole || chapters.is_whole[b]) {
+            if (!compared.is_whole || compared.is_whole[b]) {
                 scatter += totals.scatter[b * k + c] * per_mass(b);
                 freedom[c] += std::max(points - 1.0, 0.0);
             }
-            if (b == last || chapters.oldest[b] < chapters.since[c]) continue;
-            const double decay = chapters.decay[b];
+            if (b == last || compared.oldest[b] < compared.since[c]) continue;
+            const double decay = compared.decay[b];
             older.all += decay * sizes[b];
             older.all_squares += decay * decay * sizes[b];
             if (points <= 0.0) continue;

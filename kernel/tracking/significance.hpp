@@ -1,5 +1,5 @@
-// How the newest batch differs from those before it, cluster by cluster, and how much of that
-// sampling noise explains. Works on the totals per batch and cluster that Lloyd leaves.
+// Significance of changes: how the newest batch differs from the older ones, cluster by cluster,
+// and how much of that sampling noise explains. Works on the sufficient statistics of a partition.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace kmeander {
 
-struct Totals {
+struct SumsView {
     std::size_t n_batches, k, d;
     const double *masses;   // (n_batches, k) without decay
     const double *sums;     // (n_batches, k, d)
     const double *scatter;  // (n_batches, k) about the batch's own means
 };
 
-struct Chapters {
+struct ComparedBatches {
     const double *decay;            // (n_batches,)
     const double *points_per_mass;  // (n_batches,) or null: a unit of mass is a point
     const std::uint8_t *is_whole;   // (n_batches,) or null: scatter tells how the points vary
@@ -25,7 +25,7 @@ struct Chapters {
     const std::int64_t *since;      // (k,) number of the oldest batch to compare with
 };
 
-struct Suspects {
+struct CandidateChanges {
     std::vector<std::int32_t> moved, share, elsewhere;
 };
 
@@ -39,7 +39,8 @@ inline constexpr std::size_t n_evidence = 7;
 // distance exceeds `moved_level` squared times its expectation, those whose share differs by
 // `share_level` deviations (by a quadratic form that is at least half the deviance), and those
 // whose centroid moved farther (`moved`, (k,)) than its points lie from it.
-Suspects compare(const Totals &totals, const Chapters &chapters, const double *moved,
-                 double moved_level, double share_level, double *evidence);
+CandidateChanges compare(const SumsView &totals, const ComparedBatches &compared,
+                         const double *moved, double moved_level, double share_level,
+                         double *evidence);
 
 }  // namespace kmeander
