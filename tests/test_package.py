@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import kmeander
+from tests.pages import as_pattern, in_shell
 
 ROOT = Path(__file__).parent.parent
 
@@ -165,6 +166,19 @@ def test_the_shell_of_the_readme_names_real_commands_and_files() -> None:
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M)
     for image in re.findall(r"!\[.*?\]\((.*?)\)", (ROOT / "README.md").read_text()):
         assert (ROOT / image).is_file()
+
+
+def test_the_shell_of_the_readme_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the line that enters `.venv`: the commands are those of this environment."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    ((code, shown),) = re.findall(r"```sh\n([^`]*)```\n\n```text\n(.*?)```", page, re.S)
+    came = in_shell(code.replace("source .venv/bin/activate\n", ""))
+    assert re.fullmatch(as_pattern(shown), came), came
+    assert (tmp_path / "report.html").stat().st_size > 100_000
 
 
 def test_the_demo_ends_in_a_summary_and_a_picture(tmp_path: Path) -> None:

@@ -14,10 +14,7 @@ pytest.importorskip("pyspark")
 from kmeander import spark as ks
 
 ROOT = Path(__file__).parents[2]
-PAGES = {
-    "docs/spark.md": re.findall(r"```python\n(.*?)```", (ROOT / "docs/spark.md").read_text(), re.S),
-    "README.md": re.findall(r"```py\n(.*?)```", (ROOT / "README.md").read_text(), re.S),
-}
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/spark.md").read_text(), re.S)
 
 
 def calls(block: str) -> list[tuple[str, ast.Call]]:
@@ -30,9 +27,8 @@ def calls(block: str) -> list[tuple[str, ast.Call]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_calls_on_the_pages_fit_their_signatures(page: str) -> None:
-    found = [call for block in PAGES[page] for call in calls(block)]
+def test_calls_on_the_page_fit_their_signatures() -> None:
+    found = [call for block in BLOCKS for call in calls(block)]
     assert {"learn", "assign"} <= {name for name, _ in found}
     for name, call in found:
         names = {str(word.arg): None for word in call.keywords}
