@@ -119,7 +119,7 @@ def run(quick: bool, folder: Path | None) -> dict[str, Any]:
     goals = [*goals_of_the_races(alone), *goals]
     print("What was asked for (one thread each, means over all batches)")
     print("\n".join(goal_lines(goals)))
-    print("\nFor the README (one thread each, means)")
+    print("\nFor docs/speed.md (one thread each, means)")
     print("\n".join(readme_lines(alone)))
     return {**versions, "quick": quick, "races": races, "goals": [goal.summary() for goal in goals]}
 

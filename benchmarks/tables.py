@@ -77,7 +77,7 @@ def goal_lines(goals: Iterable[Goal]) -> Iterator[str]:
 
 
 def readme_lines(alone: Mapping[Shape, Mapping[str, Run]]) -> Iterator[str]:
-    """The table of the README, in Markdown."""
+    """The table of docs/speed.md, in Markdown."""
     yield (
         "| rows per batch, K, columns | kmeander | scikit-learn lloyd | times faster "
         "| MiniBatchKMeans |"
