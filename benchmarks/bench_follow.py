@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -22,8 +23,8 @@ import numpy as np
 import kmeander
 from benchmarks.streams import Array, Shape, mixture
 from kmeander import FSKM, Batch
-from kmeander.models import base as stream_model
-from kmeander.tracking.tracker import follow
+from kmeander.models import fskm
+from kmeander.tracking.tracker import Tracked, track
 
 SHAPES = [Shape(500, 10, 8), Shape(500, 25, 20), Shape(5000, 25, 20), Shape(5000, 100, 32)]
 SETTINGS = {
@@ -38,15 +39,15 @@ def shares_of_a_step(shape: Shape, settings: dict[str, object], n_batches: int) 
     """Time spent on following over the rest of the step: typical, and mean with the drifts."""
     spent: list[float] = []
 
-    def timed(*arguments: object, **named: object) -> object:
+    def timed(*arguments: Any, **named: Any) -> Tracked:
         begun = time.process_time()
-        found = follow(*arguments, **named)  # type: ignore[arg-type]
+        found = track(*arguments, **named)
         spent.append(time.process_time() - begun)
         return found
 
     model = FSKM(shape.n_clusters, **settings, n_threads=1, random_state=0)  # type: ignore[arg-type]
     steps = []
-    with patch.object(stream_model, "follow", timed):
+    with patch.object(fskm, "track", timed):
         batches = mixture(shape).batches(0)
         for index, points in zip(range(WARM_UP + n_batches), batches, strict=False):
             batch = Batch(index, points)

@@ -88,6 +88,27 @@ class Batch:
         )
 
     @classmethod
+    def of_points(
+        cls,
+        index: int,
+        points: Points,
+        weights: ArrayLike | None = None,
+        elapsed: float = 1.0,
+        concept: int | None = None,
+    ) -> Batch:
+        """Make a batch of points that `checked_points` has copied; the rest is checked here."""
+        batch = cls.__new__(cls)
+        vars(batch).update(
+            index=index,
+            points=points,
+            weights=None if weights is None else checked_weights(weights, len(points)),
+            elapsed=elapsed if elapsed == 1.0 else positive_number("elapsed", elapsed),
+            concept=concept,
+            n_rows=len(points),
+        )
+        return batch
+
+    @classmethod
     def of_means(
         cls,
         index: int,
@@ -139,6 +160,11 @@ class Batch:
         return len(self.points)
 
     @property
+    def n_means(self) -> int | None:
+        """Number of means where it is a summary; None where its points are rows."""
+        return None if self.within is None else len(self.points)
+
+    @cached_property
     def mass(self) -> float:
         """Weight of all points."""
         return float(len(self.points) if self.weights is None else self.weights.sum())

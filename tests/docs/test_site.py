@@ -370,7 +370,7 @@ def test_tests_that_decisions_name_are_there() -> None:
     [
         ("kmeans.window.at_all", r"src/kmeander/kmeans/window\.py has no 'at_all'"),
         ("nowhere.at_all", r"'nowhere\.at_all' begins with no module of kmeander"),
-        ("kernel/lloyd.cpp:nothing", r"kernel/lloyd\.cpp has no 'nothing'"),
+        ("kernel/kmeans/lloyd.cpp:nothing", r"kernel/kmeans/lloyd\.cpp has no 'nothing'"),
         ("kernel/nothing.cpp", r"there is no file 'kernel/nothing\.cpp'"),
     ],
 )

@@ -31,7 +31,7 @@ from kmeander import (
     PrivilegedKMeans,
     load,
 )
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
 from kmeander.storage import checkpoint
 from tests.conftest import INITS, drifting_stream
 

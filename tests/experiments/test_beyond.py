@@ -39,7 +39,7 @@ from kmeander.experiments.grid import Grid, Progress
 from kmeander.experiments.protocol import Setting, streams_of
 from kmeander.experiments.storage import load
 from kmeander.experiments.tables import read_csv
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
 from tests import naive
 from tests.experiments.test_protocol import tiny_datasets
 from tests.runs.test_run import kmeander

@@ -315,7 +315,7 @@ def test_a_resumed_stream_with_summaries_gives_the_same_steps(init: str) -> None
         steps_of(model, stream[:stop])
         data = checkpoint.to_bytes(model.state())
         resumed = FSKM.from_state(checkpoint.from_bytes(data, "memory"))
-        assert resumed.max_points == 200
+        assert resumed.settings.max_points == 200
         assert checkpoint.to_bytes(resumed.state()) == data
         rest = [resumed.step(Batch(i, stream[i])) for i in range(stop, len(stream))]
         assert rest == undisturbed[stop:]

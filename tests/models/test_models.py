@@ -418,7 +418,7 @@ def test_settings_may_change_between_batches_but_not_k() -> None:
         FSKM(5).take_over(model)
     assert str(caught.value) == (
         "n_clusters is 5, but the stream was begun with 4. The number of clusters cannot change "
-        "while a stream is learnt; fit begins a new one."
+        "while a stream is learned; fit begins a new one."
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kmeander import FSKM, Batch, ForgetfulKMeans
 from kmeander.kmeans.lloyd import Limits, fit_window
-from kmeander.models.rho_choice import LONGEST, RHOS, SCORE_HALF_LIFE, Ladder, means
+from kmeander.models.rho_choice import LONGEST, RHOS, SCORE_HALF_LIFE, RhoChoice, means
 from tests import naive
 from tests.kmeans.test_local_search import batches_of, random_window
 
@@ -58,7 +58,7 @@ def test_a_cluster_that_weighs_nothing_stays_where_it_is() -> None:
 def test_scores_are_decayed_shares_of_the_mean_error() -> None:
     batches = walking(4, 2.0)
     model = FSKM(2, rho="auto", init="previous", random_state=0)
-    ladder = Ladder()
+    choice = RhoChoice()
     for batch in batches:
         if model.centroids is not None:
             errors = np.array(
@@ -67,11 +67,11 @@ def test_scores_are_decayed_shares_of_the_mean_error() -> None:
                     for rho in RHOS
                 ]
             )
-            scores = 0.5 ** (1 / SCORE_HALF_LIFE) * np.array(ladder.scores) + errors / errors.mean()
-            ladder = ladder.after(model.window, batch, model.centroids, Limits())
-            assert ladder.scores == pytest.approx(scores)
+            scores = 0.5 ** (1 / SCORE_HALF_LIFE) * np.array(choice.scores) + errors / errors.mean()
+            choice = choice.after(model.window, batch, model.centroids, 1)
+            assert choice.scores == pytest.approx(scores)
         model.step(batch)
-    assert model.state()["ladder"] == list(ladder.scores)
+    assert model.state()["ladder"] == list(choice.scores)
 
 
 def test_a_stream_that_stands_still_is_remembered_long_and_one_that_runs_is_not() -> None:
@@ -141,7 +141,7 @@ def test_a_batch_of_means_counts_what_its_means_hide() -> None:
     rows = Batch(3, [[0.0, 0.0], [2.0, 0.0], [50.0, 50.0], [52.0, 50.0]])
     means_of_rows = Batch.of_means(3, [[1.0, 0.0], [51.0, 50.0]], [2, 2], within=4.0, n_rows=4)
     ladders = [
-        Ladder().after(model.window, batch, model.centroids, Limits())
+        RhoChoice().after(model.window, batch, model.centroids, 1)
         for batch in (rows, means_of_rows)
     ]
     assert ladders[0].scores == pytest.approx(ladders[1].scores)

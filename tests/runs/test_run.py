@@ -22,7 +22,7 @@ import pytest
 
 from kmeander import FSKM, Batch, InputError, rho_for_half_life, run
 from kmeander.commands.signals import stop_on_signals
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
 from kmeander.runs.records import Progress
 from kmeander.sinks import read_facts, read_steps
 from kmeander.sources import FileSource, Reading, Wanted

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from kmeander import FSKM, Batch, InputError, StreamError, load, predict, run
 from kmeander.commands.progress import Pace, sparkline
 from kmeander.kmeans.lloyd import nearest
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Progress, RunSummary
 from kmeander.sinks import read_facts, read_steps

@@ -16,7 +16,7 @@ from kmeander.exceptions import InputError
 from kmeander.kmeans.forgetting import NEGLIGIBLE
 from kmeander.kmeans.lloyd import Limits, fit_window, measure
 from kmeander.kmeans.partition import Partition
-from kmeander.tracking.drift_test import ALARM_Z, Arrival, Estimate, ages_to_keep
+from kmeander.tracking.drift_test import ALARM_Z, DriftTest, Estimate, ages_to_keep
 from tests import naive
 from tests.kmeans.test_local_search import random_window
 
@@ -112,13 +112,13 @@ def test_nothing_is_said_where_nothing_scatters() -> None:
 def test_a_stream_that_always_changes_is_not_in_alarm() -> None:
     restless = [Estimate(epsilon, 0.05) for epsilon in (1.0, 3.0, 0.5, 2.0, 1.5, 2.5)]
     calm = [Estimate(epsilon, 0.05) for epsilon in (0.0, 0.03, -0.05, 0.02, -0.01, 0.0)]
-    assert arrival(2.0, restless).is_alarm is False
-    assert arrival(2.0, calm).is_alarm is True
+    assert arrival(2.0, restless).is_drift is False
+    assert arrival(2.0, calm).is_drift is True
 
 
-def arrival(epsilon: float, usual: list[Estimate], se: float = 0.05) -> Arrival:
+def arrival(epsilon: float, usual: list[Estimate], se: float = 0.05) -> DriftTest:
     estimate = Estimate(epsilon, se)
-    return Arrival(1.0, Partition(np.zeros(0, np.int32)), estimate, estimate.z(usual, 500))
+    return DriftTest(1.0, Partition(np.zeros(0, np.int32)), estimate, estimate.z(usual, 500))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 100.0])
@@ -135,7 +135,7 @@ def test_without_an_alarm_all_is_kept() -> None:
     for quiet in (
         arrival(0.1, calm),
         arrival(-0.5, calm),
-        Arrival(1.0, arrival(0, calm).partition),
+        DriftTest(1.0, arrival(0, calm).partition),
     ):
         assert quiet.history_kept == 1.0
     assert ages_to_keep(1.0, 0.5) == 0.0

@@ -19,11 +19,12 @@ from kmeander.events import Explanation, Part
 from kmeander.kmeans.lloyd import Limits, fit_window, nearest
 from kmeander.kmeans.partition import Partition, Totals
 from kmeander.kmeans.window import Remembered, Summary, Window
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
+from kmeander.tracking.drift_test import DriftTest, Estimate
 from kmeander.tracking.explain import explain
 from kmeander.tracking.lineage import Lineage
 from kmeander.tracking.significance import levels_for
-from kmeander.tracking.tracker import follow
+from kmeander.tracking.tracker import Before, track
 from tests import naive_changes
 
 Points = NDArray[np.float64]
@@ -418,15 +419,15 @@ def test_a_drift_is_told_once_with_its_reason() -> None:
     centroids = np.array([[1.0], [51.0]])
     shift = np.array([[0.0], [0.0], [3.0], [3.0]])
     window = window_of([old, old, old + shift], centroids, 0.5)
-    fit = fit_window(window, centroids, Limits())
+    remembered = window_of([old, old], centroids, 0.5)
+    fit = fit_window(window, centroids, Limits(), before=centroids)
     lineage = Lineage.begun(centroids, 0)
-    moved = np.abs(fit.centroids - centroids).ravel()
     newest = Partition(np.array([0, 0, 1, 1], dtype=np.int32))
 
     def told(z: float, epsilon: float, last: Step | None) -> list[Event]:
-        found = follow(
-            lineage, window, fit, centroids, moved, newest, 2, drift=(epsilon, 0.1, z), last=last
-        )
+        before = Before(lineage, centroids, remembered, last)
+        arrival = DriftTest(1.0, newest, Estimate(epsilon, 0.1), z)
+        found = track(before, arrival, window, fit, 2)
         assert (found.why is not None) == any(e.kind == "drift" for e in found.events)
         return [event for event in found.events if event.kind == "drift"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from numbers import Integral
+from operator import is_
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +31,9 @@ from kmeander.arrays import (
 from kmeander.exceptions import CheckpointError, InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models.base import StreamModel
+from kmeander.models.settings import PrivilegedSettings
 from kmeander.records import Batch, Ids, Step
-from kmeander.storage import checkpoint
-from kmeander.storage import model_file as saved_model
+from kmeander.storage import checkpoint, model_file
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -43,7 +44,7 @@ SAVED_IN = __name__.rpartition(".")[0]
 
 
 class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """What both estimators share. `_new_model` says which model is behind them."""
+    """What both estimators share. `_model_class` says which model is behind them."""
 
     n_clusters: int
     n_threads: int | None
@@ -59,6 +60,10 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_features_in_: int
     step_: Step
     _model: StreamModel
+    _model_class: ClassVar[type[StreamModel]]
+    _parameters: ClassVar[tuple[str, ...]]  # of the model's settings
+    # Their values, as they were when the model was made; None where that was elsewhere.
+    _given: tuple[object, ...] | None
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything and learn `X` as one batch.
@@ -118,7 +123,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Not a pickle: nothing is executed when it is read. A `random_state` that is a generator is
         stored as the seed that was drawn from it.
         """
-        known = saved_model.ESTIMATORS.values()
+        known = model_file.ESTIMATORS.values()
         room = type(self).__module__.rpartition(".")[0]
         if type(self).__name__ not in known or room != SAVED_IN:
             raise CheckpointError(
@@ -134,7 +139,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 )
             params["random_state"] = self._model.seed
         names = getattr(self, "feature_names_in_", None)
-        state = saved_model.to_state(
+        state = model_file.to_state(
             type(self).__name__,
             params,
             getattr(self, "_model", None),
@@ -142,15 +147,16 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         )
         checkpoint.write(path, state)
 
-    def _new_model(self, random_state: RandomState) -> StreamModel:
-        """Make a model with the present parameters, which checks them."""
+    def _settings(self) -> PrivilegedSettings:
+        """Return the present parameters, checked."""
         raise TypeError(f"{type(self).__name__} is abstract.")
 
     def _fit(self, X: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        points, features = self._read(X, reset=True)
-        batch = Batch(0, points, sample_weight, concept=0)
-        self._new_model(0).check_fit(batch)  # before a generator is drawn from
-        model = self._new_model(self.random_state)
+        points, features = self._read(X, reset=True, copy=True)
+        batch = Batch.of_points(0, points, sample_weight, concept=0)
+        settings = self._settings()
+        self._model_class.of(settings, 0).check_fit(batch)  # before a generator is drawn from
+        model = self._model_class.of(settings, self.random_state)
         step = model.fit(batch)
         self._warn_unless_converged(model, step)
         assert step.masses is not None
@@ -170,24 +176,49 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ) -> Self:
         """Learn one batch with the model as it is, under the present parameters."""
         known = getattr(self, "_model", None)
-        points, features = self._read(X, reset=known is None)
-        n_steps = 0 if known is None else known.n_steps
-        batch = Batch(n_steps, points, sample_weight, elapsed, concept)
-        model = self._new_model(self.random_state if known is None else known.seed)
-        if known is not None:
+        points, features = self._read(X, reset=known is None, copy=True)
+        index = 0 if known is None else known.learned.n_steps
+        batch = Batch.of_points(index, points, sample_weight, elapsed, concept)
+        given = tuple(map(vars(self).get, self._parameters))
+        if known is None:
+            model = self._model_class.of(self._settings(), self.random_state)
+        elif self._given is not None and all(map(is_, given, self._given)):
+            model = known
+        else:
+            model = self._model_class.of(self._settings(), known.seed)
             model.take_over(known)
+        before = model.learned
         step = model.step(batch)
-        self._warn_unless_converged(model, step)
-        self._publish(model, features)
+        if not (step.converged or step.waiting):
+            try:
+                self._warn_unless_converged(model, step)
+            except Warning:
+                model.learned = before  # the estimator is as it was
+                raise
+        self._publish(model, features, given)
         return self
 
-    def _read(self, X: ArrayLike, *, reset: bool) -> tuple[Points, dict[str, Any]]:
+    def _read(
+        self, X: ArrayLike, *, reset: bool, copy: bool = False
+    ) -> tuple[Points, dict[str, Any]]:
         """Return the points of `X`, and what is then known of the features."""
+        known = vars(self)
+        if (
+            not reset
+            and type(X) is np.ndarray
+            and X.ndim == 2
+            and len(X) > 0
+            and X.dtype.char in "fd"
+            and X.shape[1] == known["n_features_in_"]
+            and "feature_names_in_" not in known
+        ):
+            # Of a plain array scikit-learn would find out nothing more, and take a while for it.
+            return checked_points(X, copy=copy), {"n_features_in_": X.shape[1]}
         # scikit-learn knows data frames, feature names and what its own checks expect, and notes
         # features before it has seen all values: on a stand-in, since a bad batch must not show.
         # Values are looked at by checked_points, which says where a bad one is.
         stand_in = type(self).__new__(type(self))
-        stand_in.__dict__.update(self.__dict__)
+        stand_in.__dict__.update(known)
         try:
             array = validate_data(stand_in, X, reset=reset, dtype=None, ensure_all_finite=False)
         except np.exceptions.DTypePromotionError as error:
@@ -201,7 +232,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             if name in stand_in.__dict__
         }
         names = features.get("feature_names_in_") if hasattr(X, "columns") else None
-        return checked_points(array, columns=names), features
+        return checked_points(array, columns=names, copy=copy), features
 
     def _points_and_centroids(self, X: ArrayLike) -> tuple[Points, Centroids]:
         if not hasattr(self, "cluster_centers_"):
@@ -250,23 +281,30 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             names = getattr(self, "feature_names_in_", None)
             self._resume(model, None if names is None else names.tolist())
 
-    def _publish(self, model: StreamModel, features: dict[str, Any]) -> None:
-        """Show what `model` has learnt, all at once."""
-        step = model.last_step
+    def _publish(
+        self,
+        model: StreamModel,
+        features: dict[str, Any],
+        given: tuple[object, ...] | None = None,
+    ) -> None:
+        """Show what `model` has learned, all at once."""
+        learned = model.learned
+        step = learned.step
         assert step is not None
         shown: dict[str, Any] = {
             **features,
             "_model": model,
-            "n_steps_": model.n_steps,
+            "_given": given,
+            "n_steps_": learned.n_steps,
             "step_": step,
         }
-        if model.centroids is not None:
+        if learned.centroids is not None:
             assert step.surrogate_error is not None
             shown |= {
-                "cluster_centers_": model.centroids,
-                "cluster_ids_": model.cluster_ids,
+                "cluster_centers_": learned.centroids,
+                "cluster_ids_": step.ids,
                 "cluster_weights_": step.masses,
-                "labels_": model.labels,
+                "labels_": learned.window.newest_labels(step.n_means or step.n_points),
                 "inertia_": step.surrogate_error * step.mass,
                 "surrogate_error_": step.surrogate_error,
                 "n_iter_": step.n_iter,
@@ -279,8 +317,18 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if step.waiting or step.converged:
             return
         warnings.warn(
-            f"Lloyd stopped at max_iter={model.limits.max_iter} before the labels settled at "
+            f"Lloyd stopped at max_iter={model.settings.max_iter} before the labels settled at "
             f"batch {step.index}. Raise max_iter, or tol to accept less.",
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+def model_of(estimator: StreamKMeans) -> StreamModel:
+    """Return a model of its own that goes on from where an estimator is, with its parameters."""
+    known = getattr(estimator, "_model", None)
+    seed = estimator.random_state if known is None else known.seed
+    model = estimator._model_class.of(estimator._settings(), seed)
+    if known is not None:
+        model.take_over(known)
+    return model

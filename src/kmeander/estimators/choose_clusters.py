@@ -192,7 +192,7 @@ def _checked_candidates(candidates: Any, criterion: str) -> list[int]:
 def _kmeans(
     points: Points, weights: Weights | None, k: int, rng: np.random.Generator, limits: Limits
 ) -> WindowFit:
-    seeds = draw_seeds(points, weights, k, rng, limits.n_threads)
+    seeds = draw_seeds(points, weights, k, rng, limits.threads)
     if len(seeds.rows) < k:
         raise InputError(
             f"X has {len(seeds.rows)} distinct points of weight above 0, but {k} clusters are "

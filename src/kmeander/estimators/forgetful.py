@@ -10,19 +10,15 @@ from numpy.typing import ArrayLike
 
 from kmeander.arguments import truth
 from kmeander.estimators.base import StreamKMeans
-from kmeander.models.base import StreamModel
-from kmeander.models.fskm import FSKM, PSKM
-from kmeander.storage import model_file as saved_model
+from kmeander.models import FSKM, PSKM
+from kmeander.models.settings import IN_PAPER, PrivilegedSettings, Settings
+from kmeander.storage import model_file
 from kmeander.storage.standardizer import Standardizer
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from kmeander.arguments import RandomState
-
-
-# The paper's algorithm, where the defaults go beyond it.
-PLAIN: dict[str, Any] = {"refine": None, "forgetting": "fixed"}
 
 
 class ForgetfulKMeans(StreamKMeans):
@@ -112,19 +108,22 @@ class ForgetfulKMeans(StreamKMeans):
     [7.0, 92.0]
     """
 
+    _model_class = FSKM
+    _parameters = Settings.names()
+
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = Settings.n_clusters,
         *,
-        init: str = "previous",
-        rho: float | str = 0.6,
-        refine: str | int | None = "swaps",
-        forgetting: str = "adaptive",
-        max_batches: int | None = None,
-        max_points: int | None = None,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        n_threads: int | None = None,
+        init: str = Settings.init,
+        rho: float | str = Settings.rho,
+        refine: str | int | None = Settings.refine,
+        forgetting: str = Settings.forgetting,
+        max_batches: int | None = Settings.max_batches,
+        max_points: int | None = Settings.max_points,
+        max_iter: int = Settings.max_iter,
+        tol: float = Settings.tol,
+        n_threads: int | None = Settings.n_threads,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -140,7 +139,7 @@ class ForgetfulKMeans(StreamKMeans):
         self.random_state = random_state
 
     @classmethod
-    def as_in_paper(cls, n_clusters: int = 8, **params: Any) -> Self:
+    def as_in_paper(cls, n_clusters: int = Settings.n_clusters, **params: Any) -> Self:
         """Return plain FSKM of the paper, whatever the defaults of this class are.
 
         That is ``init="hungarian"``, ``rho=0.5``, ``refine=None`` and ``forgetting="fixed"``.
@@ -151,18 +150,7 @@ class ForgetfulKMeans(StreamKMeans):
         **params
             As for the class, in place of those.
         """
-        plain = {
-            "init": "hungarian",
-            "rho": 0.5,
-            **PLAIN,
-            "max_batches": None,
-            "max_points": None,
-            "max_iter": 300,
-            "tol": 0.0,
-            "n_threads": None,
-            "random_state": None,
-        }
-        return cls(n_clusters, **{**plain, **params})
+        return cls(n_clusters, **{**IN_PAPER, **params})
 
     def partial_fit(
         self,
@@ -184,20 +172,8 @@ class ForgetfulKMeans(StreamKMeans):
         """
         return self._learn(X, sample_weight, elapsed, concept=None)
 
-    def _new_model(self, random_state: RandomState) -> FSKM:
-        return FSKM(
-            self.n_clusters,
-            init=self.init,
-            rho=self.rho,
-            refine=self.refine,
-            forgetting=self.forgetting,
-            max_batches=self.max_batches,
-            max_points=self.max_points,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_threads=self.n_threads,
-            random_state=random_state,
-        )
+    def _settings(self) -> Settings:
+        return Settings(**{name: getattr(self, name) for name in self._parameters})
 
 
 class PrivilegedKMeans(StreamKMeans):
@@ -231,13 +207,16 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
     [[9.0]]
     """
 
+    _model_class = PSKM
+    _parameters = PrivilegedSettings.names()
+
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = PrivilegedSettings.n_clusters,
         *,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        n_threads: int | None = None,
+        max_iter: int = PrivilegedSettings.max_iter,
+        tol: float = PrivilegedSettings.tol,
+        n_threads: int | None = PrivilegedSettings.n_threads,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -268,19 +247,13 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         concept = (0 if known is None else known.concept) + truth("drift", drift)
         return self._learn(X, sample_weight, 1.0, concept)
 
-    def _new_model(self, random_state: RandomState) -> PSKM:
-        return PSKM(
-            self.n_clusters,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_threads=self.n_threads,
-            random_state=random_state,
-        )
+    def _settings(self) -> PrivilegedSettings:
+        return PrivilegedSettings(**{name: getattr(self, name) for name in self._parameters})
 
 
-_ESTIMATORS: dict[str, tuple[type[ForgetfulKMeans] | type[PrivilegedKMeans], type[StreamModel]]] = {
-    "ForgetfulKMeans": (ForgetfulKMeans, FSKM),
-    "PrivilegedKMeans": (PrivilegedKMeans, PSKM),
+_ESTIMATORS: dict[str, type[ForgetfulKMeans] | type[PrivilegedKMeans]] = {
+    "ForgetfulKMeans": ForgetfulKMeans,
+    "PrivilegedKMeans": PrivilegedKMeans,
 }
 
 
@@ -299,20 +272,20 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | P
     ...     load(f"{folder}/model").n_steps_
     1
     """
-    return from_saved(saved_model.read(path))
+    return from_saved(model_file.read(path))
 
 
 def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
     """Return the estimator of a saved state, with the scaler before it if it has one."""
-    estimator_class, model_class = _ESTIMATORS[state["estimator"]]
+    estimator_class = _ESTIMATORS[state["estimator"]]
     params = state["params"]
     if estimator_class is ForgetfulKMeans:
-        params = {**PLAIN, **params}  # a file from before these were parameters
+        params = {**IN_PAPER, **params}  # a file from before some were parameters
     estimator = estimator_class(**params)
-    standardizer, names = saved_model.standardizer_of(state), state["feature_names_in"]
+    standardizer, names = model_file.standardizer_of(state), state["feature_names_in"]
     if state["model"] is not None:
         known = names if standardizer is None else None  # the first of a pipeline knows the names
-        estimator._resume(model_class.from_state(state["model"]), known)
+        estimator._resume(estimator._model_class.from_state(state["model"]), known)
     return estimator if standardizer is None else _with_scaler(standardizer, names, estimator)
 
 

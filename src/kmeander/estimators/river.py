@@ -15,7 +15,8 @@ from kmeander.arguments import whole_number
 from kmeander.arrays import Labels, Points, checked_points
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
-from kmeander.models.fskm import FSKM
+from kmeander.models import FSKM
+from kmeander.models.settings import Settings
 from kmeander.records import Batch, Step
 
 try:
@@ -74,18 +75,18 @@ class ForgetfulKMeans(base.Clusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = Settings.n_clusters,
         batch_size: int = 500,
         *,
-        init: str = "previous",
-        rho: float | str = 0.6,
-        refine: str | int | None = "swaps",
-        forgetting: str = "adaptive",
-        max_batches: int | None = None,
-        max_points: int | None = None,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        n_threads: int | None = None,
+        init: str = Settings.init,
+        rho: float | str = Settings.rho,
+        refine: str | int | None = Settings.refine,
+        forgetting: str = Settings.forgetting,
+        max_batches: int | None = Settings.max_batches,
+        max_points: int | None = Settings.max_points,
+        max_iter: int = Settings.max_iter,
+        tol: float = Settings.tol,
+        n_threads: int | None = Settings.n_threads,
         seed: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -104,19 +105,8 @@ class ForgetfulKMeans(base.Clusterer):
         self.seed = seed
         self.features: tuple[Hashable, ...] = ()
         self._waiting: list[Row] = []
-        self._model = FSKM(
-            n_clusters,
-            init=init,
-            rho=rho,
-            refine=refine,
-            forgetting=forgetting,
-            max_batches=max_batches,
-            max_points=max_points,
-            max_iter=max_iter,
-            tol=tol,
-            n_threads=n_threads,
-            random_state=seed,
-        )
+        options = {name: getattr(self, name) for name in Settings.names()}
+        self._model = FSKM.of(Settings(**options), seed)
 
     @property
     def centers(self) -> dict[int, Row]:

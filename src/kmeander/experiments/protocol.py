@@ -274,7 +274,7 @@ class Methods:
         """
         before = self.forgetful["PC"]
         assert before.centroids is not None
-        aged = before.window.aged(batch.elapsed, max_batches_for(before.rho), None)
+        aged = before.window.aged(batch.elapsed, max_batches_for(before.window.rho), None)
         bound = hungarian_bound(before.centroids, aged, current)
         for name, model in self.forgetful.items():
             if name != "PC":

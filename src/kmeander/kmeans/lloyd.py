@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +32,15 @@ from kmeander.kmeans.window import Remembered, Window
 
 @dataclass(frozen=True)
 class Limits:
-    """When Lloyd stops, and how many threads it may use; checked when made."""
+    """When Lloyd stops, and how many threads it may use; checked when made.
+
+    `threads` is their number, also where `n_threads` leaves it to the environment.
+    """
 
     max_iter: int = 300
     tol: float = 0.0
     n_threads: int | None = None
+    threads: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         max_iter = whole_number(
@@ -48,11 +52,9 @@ class Limits:
             rule="a finite number of at least 0 (0 goes on until no label changes)",
             fits=is_finite(self.tol) and self.tol >= 0,
         )
-        n_threads = thread_count(self.n_threads)
-        object.__setattr__(self, "max_iter", max_iter)
-        object.__setattr__(self, "tol", tol)
-        if self.n_threads is not None:
-            object.__setattr__(self, "n_threads", n_threads)
+        threads = thread_count(self.n_threads)
+        n_threads = None if self.n_threads is None else threads
+        vars(self).update(max_iter=max_iter, tol=tol, n_threads=n_threads, threads=threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +148,7 @@ def fit_window(
             moved,
             0 if only_assign else limits.max_iter,
             limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
-            thread_count(limits.n_threads),
+            limits.threads,
         )
     )
     n_points, mass, within, batch = held.n_points, held.mass, window.within, window.batches[-1]
@@ -211,9 +213,9 @@ class Measured(NamedTuple):
     partition: Partition
 
 
-def measure(rows: _kernel.Rows, centroids: Centroids, n_threads: int | None) -> Measured:
+def measure(rows: _kernel.Rows, centroids: Centroids, n_threads: int) -> Measured:
     """Return the error of a batch, and all that is known of its points' distances."""
-    error, relative_se, division = _kernel.measure(rows, centroids, thread_count(n_threads))
+    error, relative_se, division = _kernel.measure(rows, centroids, n_threads)
     return Measured(error, relative_se, Partition.of(division, centroids.shape[1]))
 
 

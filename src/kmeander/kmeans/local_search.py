@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmeander import _kernel
-from kmeander.arguments import thread_count, whole_number
+from kmeander.arguments import whole_number
 from kmeander.arrays import Centroids, frozen
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import Limits, fit_window
@@ -76,7 +76,7 @@ def swap_centroids(
         known.division,
         moved,
         rng.random(n_candidates),
-        thread_count(limits.n_threads),
+        limits.threads,
     )
     partition = Partition.of(division, moved.shape[1], known.batches_gone)
     if len(swapped) > 1:

@@ -32,7 +32,7 @@ def kmeans(
     The result has as many clusters as there are distinct points where those are fewer.
     """
     batch = Remembered(points, weights)
-    seeds = _drawn(batch, n_clusters, rng, limits.n_threads)
+    seeds = _drawn(batch, n_clusters, rng, limits.threads)
     found = fit_batch(batch, seeds.centroids, limits, seeds.partition)
     return LloydResult(
         **{
@@ -61,7 +61,7 @@ def draw_seeds(
     weights: Weights | None,
     n_clusters: int,
     rng: np.random.Generator,
-    n_threads: int | None,
+    n_threads: int,
 ) -> Seeds:
     """Draw rows by k-means++.
 
@@ -70,12 +70,10 @@ def draw_seeds(
     return _drawn(Remembered(points, weights), n_clusters, rng, n_threads)
 
 
-def _drawn(
-    batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int | None
-) -> Seeds:
+def _drawn(batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int) -> Seeds:
     chosen = np.empty(n_clusters, dtype=np.int64)
     n_seeds, n_distances, division = _kernel.seed(
-        batch.rows, rng.random(n_clusters), chosen, thread_count(n_threads)
+        batch.rows, rng.random(n_clusters), chosen, n_threads
     )
     n_features = batch.points.shape[1]
     return Seeds(
@@ -108,7 +106,7 @@ def kmeans_plusplus(
     weights = checked_weights(sample_weight, len(points))
     whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
     rng = generator_for(seed_from(random_state), 0)
-    seeds = draw_seeds(points, weights, n_clusters, rng, None)
+    seeds = draw_seeds(points, weights, n_clusters, rng, thread_count(None))
     if len(seeds.rows) < n_clusters:
         raise InputError(
             f"X has {len(seeds.rows)} distinct points of weight above 0, n_clusters={n_clusters} "

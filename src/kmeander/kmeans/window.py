@@ -221,6 +221,11 @@ class Window:
             begin += len(batch.points)
         return found
 
+    def newest_labels(self, n_points: int) -> Labels:
+        """Clusters of the newest points, in a window that Lloyd has run on."""
+        assert self.partition is not None
+        return self.partition.labels[-n_points:]
+
     def cluster_masses(self, n_clusters: int) -> Masses:
         """Decayed weight of each cluster; with the ages after an arrival this is w*."""
         if self.partition is None or not self.batches:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kmeander.arrays import Centroids
 from kmeander.kmeans.forgetting import rho_for_half_life
-from kmeander.kmeans.lloyd import Limits, measure
+from kmeander.kmeans.lloyd import measure
 from kmeander.kmeans.window import Window
 from kmeander.records import Batch
 
@@ -21,7 +21,7 @@ SCORE_HALF_LIFE = 10.0
 
 
 @dataclass(frozen=True)
-class Ladder:
+class RhoChoice:
     """How well the centroids of each rho have forecast the batches so far.
 
     Parameters
@@ -39,14 +39,16 @@ class Ladder:
         least = min(self.scores) * (1 + 1e-9)
         return max(rho for rho, score in zip(RHOS, self.scores, strict=True) if score <= least)
 
-    def after(self, window: Window, batch: Batch, centroids: Centroids, limits: Limits) -> Ladder:
-        """Return the ladder once `batch` has been forecast from `window`, which it is not yet in.
+    def after(
+        self, window: Window, batch: Batch, centroids: Centroids, n_threads: int
+    ) -> RhoChoice:
+        """Return the choice once `batch` has been forecast from `window`, which it is not yet in.
 
         `centroids` stand for a cluster that weighs nothing.
         """
         hidden = (batch.within or 0.0) / batch.mass  # where the batch came as means of its rows
         errors = [
-            hidden + measure(batch.rows, means(window, rho, centroids), limits.n_threads).error
+            hidden + measure(batch.rows, means(window, rho, centroids), n_threads).error
             for rho in RHOS
         ]
         mean = sum(errors) / len(errors)
@@ -54,7 +56,7 @@ class Ladder:
             return self
         kept = 0.5 ** (1 / SCORE_HALF_LIFE)
         pairs = zip(self.scores, errors, strict=True)
-        return Ladder(tuple([kept * score + error / mean for score, error in pairs]))
+        return RhoChoice(tuple([kept * score + error / mean for score, error in pairs]))
 
 
 def means(window: Window, rho: float, centroids: Centroids) -> Centroids:

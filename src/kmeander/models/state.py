@@ -1,24 +1,24 @@
-"""All that a model has learnt, and the clock of a step."""
+"""What a model has learned: replaced as a whole at each batch, saved as plain values."""
 
 from __future__ import annotations
 
-from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmeander.arrays import Centroids, Points, Weights, frozen
 from kmeander.kmeans.window import Window
+from kmeander.models.rho_choice import RhoChoice
+from kmeander.models.settings import PrivilegedSettings
 from kmeander.records import Batch, Step
+from kmeander.tracking.drift_test import Estimate
 from kmeander.tracking.lineage import Lineage
 
-if TYPE_CHECKING:
-    from kmeander.models.rho_choice import Ladder
-    from kmeander.tracking.drift_test import Estimate
 
-
-class Memory(NamedTuple):
-    """All that a model has learnt. Replaced as a whole, so a batch is learnt or it is not."""
+class State(NamedTuple):
+    """All that a model has learned. Replaced as a whole, so a batch is learned or it is not."""
 
     window: Window
     n_steps: int = 0
@@ -30,11 +30,17 @@ class Memory(NamedTuple):
     waiting_within: float = 0.0  # what they hide, where some of them were means
     concept: int | None = None
     step: Step | None = None
-    # What the next batch should cost if nothing changes, and how the latest have differed.
+    # What the next batch should cost if nothing changes, and the latest estimates of epsilon.
     expected_error: float | None = None
-    usual: tuple[Estimate, ...] = ()
-    ladder: Ladder | None = None  # where the model chooses rho itself
+    estimates: tuple[Estimate, ...] = ()
+    rho_choice: RhoChoice | None = None  # where the model chooses rho itself
     lineage: Lineage | None = None  # None as long as there are no centroids
+
+    @classmethod
+    def empty(cls, settings: PrivilegedSettings) -> State:
+        """Return the state of a model that has seen nothing."""
+        choice = RhoChoice() if settings.chooses_rho else None
+        return cls(Window(settings.first_rho), rho_choice=choice)
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
         """Return the points kept so far and those of the batch as one batch of age 0."""
@@ -51,13 +57,54 @@ class Memory(NamedTuple):
             return None
         return self.waiting_within + (batch.within or 0.0)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain arrays, numbers, lists and dicts, under names that last."""
+        return {
+            "n_steps": self.n_steps,
+            "n_features": self.n_features,
+            "centroids": self.centroids,
+            "window": self.window.state(),
+            "waiting_points": self.waiting_points,
+            "waiting_weights": self.waiting_weights,
+            "waiting_within": self.waiting_within,
+            "concept": self.concept,
+            "step": None if self.step is None else self.step.to_dict(),
+            "expected_error": self.expected_error,
+            "usual": [[known.epsilon, known.se] for known in self.estimates],
+            "ladder": None if self.rho_choice is None else list(self.rho_choice.scores),
+            "lineage": None if self.lineage is None else self.lineage.state(),
+        }
 
-class Clock:
-    """Time since it was made."""
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> State:
+        """Make a state of what `to_dict` returned; one of an early version may lack some of it."""
+        # Arrays from a pickle can be written to; nothing here may.
+        for array in (plain["centroids"], plain["waiting_points"], plain["waiting_weights"]):
+            if array is not None:
+                array.flags.writeable = False
+        step, lineage = _step_and_lineage(plain)
+        return cls(
+            window=Window.from_state(plain["window"]),
+            n_steps=plain["n_steps"],
+            n_features=plain["n_features"],
+            centroids=plain["centroids"],
+            waiting_points=plain["waiting_points"],
+            waiting_weights=plain["waiting_weights"],
+            waiting_within=plain.get("waiting_within", 0.0),
+            concept=plain["concept"],
+            step=step,
+            expected_error=plain.get("expected_error"),
+            estimates=tuple(Estimate(*known) for known in plain.get("usual", ())),
+            rho_choice=RhoChoice(tuple(plain["ladder"])) if plain.get("ladder") else None,
+            lineage=lineage,
+        )
 
-    def __init__(self) -> None:
-        self._started = perf_counter()
 
-    def seconds(self) -> float:
-        """Return the seconds that have passed."""
-        return perf_counter() - self._started
+def _step_and_lineage(plain: Mapping[str, Any]) -> tuple[Step | None, Lineage | None]:
+    """Return the last Step and the lineage; a state of before there were ids begins them anew."""
+    stored, known = plain["step"], plain.get("lineage")
+    step = None if stored is None else Step.from_dict(stored)
+    if plain["centroids"] is None:
+        return step, None
+    lineage = Lineage.begun(plain["centroids"], 0) if known is None else Lineage.from_state(known)
+    return step if step is None else replace(step, ids=lineage.ids, ended=lineage.ended), lineage

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from kmeander.arguments import positive_number, whole_number
 from kmeander.exceptions import InputError
 from kmeander.kmeans.forgetting import rho_for_half_life
-from kmeander.models.fskm import DEFAULTS, FSKM
+from kmeander.models import FSKM
+from kmeander.models.settings import DEFAULTS
 from kmeander.runs.loop import Runner
 from kmeander.runs.records import Outputs, Progress, RunSummary
 from kmeander.sources import Reading, Wanted, open_source

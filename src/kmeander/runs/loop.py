@@ -198,7 +198,7 @@ class Runner:
         labels = distances = None
         centroids = self.model.centroids
         if "assignments" in self._sinks and centroids is not None and len(points):
-            rows, squared = nearest(points, centroids, self.model.limits.n_threads)
+            rows, squared = nearest(points, centroids, self.model.settings.limits.threads)
             assert self.model.cluster_ids is not None
             labels = self.model.cluster_ids[rows]
             distances = squared**0.5
@@ -241,7 +241,7 @@ class Runner:
 
     def _settings(self) -> dict[str, Any]:
         """Return the model's settings that can change a result."""
-        settings = {**self.model.settings(), "random_state": self.model.seed}
+        settings = {**self.model.settings.to_dict(), "random_state": self.model.seed}
         del settings["n_threads"]
         return settings
 
@@ -315,7 +315,7 @@ class Runner:
             name: value for name, value in self._settings().items() if name != "random_state"
         }
         for name, value in changed.items():
-            before = known.settings()[name]
+            before = known.settings.to_dict()[name]
             if before != value:
                 self.tell(f"{name} changes from {before} to {value} with this batch.")
         self.model.take_over(known)

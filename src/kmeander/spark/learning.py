@@ -207,7 +207,7 @@ class Learner:
         if self._kept is not None and self._kept[0] == batch_id:
             return self._kept[1]
         state = self._models.read(batch_id)
-        asked = FSKM(**self._asked.settings(), random_state=self._asked.seed)
+        asked = FSKM.of(self._asked.settings, self._asked.seed)
         model = from_state(state, asked, self._collector.features)
         self._kept = batch_id, model
         return model

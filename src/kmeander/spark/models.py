@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from kmeander.estimators import base
 from kmeander.estimators.forgetful import ForgetfulKMeans, from_saved
 from kmeander.exceptions import CheckpointError, InputError, InputTypeError
 from kmeander.models import FSKM
@@ -33,7 +34,7 @@ def centroid_checkpoints(spark: SparkSession, path: str) -> Checkpoints:
 
 def to_state(model: FSKM, batch_id: int, features: Features) -> dict[str, Any]:
     """Return what is saved after a batch: a model's file that `kmeander.load` reads, too."""
-    params = {**model.settings(), "random_state": model.seed}
+    params = {**model.settings.to_dict(), "random_state": model.seed}
     learnt = model if model.n_steps else None
     state = saved_model.to_state("ForgetfulKMeans", params, learnt, features.names)
     return {**state, "spark": {"batch_id": batch_id, "columns": list(features.columns)}}
@@ -60,10 +61,8 @@ def model_of(estimator: ForgetfulKMeans) -> FSKM:
         raise InputTypeError(
             f"model must be a kmeander.ForgetfulKMeans, got {type(estimator).__name__}."
         )
-    known = getattr(estimator, "_model", None)
-    model = estimator._new_model(estimator.random_state if known is None else known.seed)
-    if known is not None:
-        model.take_over(known)
+    model = base.model_of(estimator)
+    assert isinstance(model, FSKM)
     return model
 
 

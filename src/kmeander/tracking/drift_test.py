@@ -1,4 +1,4 @@
-"""A batch as it arrives: its error under centroids that have not learnt it, and what that says."""
+"""The drift test: whether a new batch costs more than chance explains, before it is learned."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from kmeander.records import Batch
 FALSE_ALARM_RATE = 1e-3
 ALARM_Z = NormalDist().inv_cdf(1 - FALSE_ALARM_RATE)
 
-# Estimates that say what is usual: so many of the latest.
-MOST_USUAL = 20
+# Latest estimates of epsilon whose median and median absolute deviation are the baseline.
+BASELINE_SIZE = 20
 
 # A normal variable is this many times its median absolute deviation.
 _NORMAL_SPREAD = 1.4826
 
 
 class Estimate(NamedTuple):
-    """How far a batch contradicts what was learnt before it.
+    """An estimate of the paper's epsilon.
 
     Parameters
     ----------
     epsilon : float
-        Estimate of the paper's epsilon: the batch costs ``1 + epsilon`` times what a batch like
-        those remembered would cost.
+        The batch costs ``1 + epsilon`` times what a batch like those remembered would cost.
     se : float
         Its standard error, by the sampling of points alone.
     """
@@ -41,20 +40,20 @@ class Estimate(NamedTuple):
     epsilon: float
     se: float
 
-    def z(self, usual: Sequence[Estimate], n_points: int) -> float | None:
-        """Return how many standard deviations `epsilon` lies above what is usual.
+    def z(self, baseline: Sequence[Estimate], n_points: int) -> float | None:
+        """Return how many standard deviations `epsilon` lies above the baseline.
 
-        The median of the estimates before counts as usual, and their spread, as far as sampling
-        does not explain it, as chance: a stream that changes at every batch is not in alarm all the
-        time. As long as nothing is known, a stream is taken to be calm. With few points, Student's
-        t is turned into the z that is as rare (Wallace 1959). None for a batch of one point, or
-        where nothing scatters.
+        The baseline is the median of the estimates before; their spread, beyond what sampling
+        explains, counts as chance: a stream that changes at every batch is not in alarm all the
+        time. Without estimates a stream is taken to be calm. With few points, Student's t is turned
+        into the z that is as rare (Wallace 1959). None for a batch of one point, or where nothing
+        scatters.
         """
         if n_points < 2:
             return None
         centre = beyond = 0.0
-        if usual:
-            centre, deviation, explained = _kernel.medians(usual)
+        if baseline:
+            centre, deviation, explained = _kernel.medians(baseline)
             beyond = max(0.0, (_NORMAL_SPREAD * deviation) ** 2 - explained)
         deviation = math.sqrt(self.se**2 + beyond)
         if deviation == 0:
@@ -64,29 +63,65 @@ class Estimate(NamedTuple):
         return math.copysign(rare * (8 * freedom + 1) / (8 * freedom + 3), t)
 
 
-class Arrival(NamedTuple):
+class DriftTest(NamedTuple):
     """A batch under the centroids before it."""
 
-    error: float  # prequential
+    error: float  # of the batch, before it is learned
     partition: Partition
     estimate: Estimate | None = None
     z: float | None = None
 
     @property
-    def is_alarm(self) -> bool:
-        """Whether the batch contradicts what was learnt, beyond the rate of false alarms."""
+    def is_drift(self) -> bool:
+        """Whether the batch contradicts what was learned, beyond the rate of false alarms."""
         return self.z is not None and self.z > ALARM_Z
 
     @property
     def history_kept(self) -> float:
         """Share of their weight that the batches before it should keep.
 
-        A drift leaves a gap of ``rho**T * epsilon * E`` after T batches (Theorem 1). At an alarm
-        the history loses at once what makes that gap negligible.
+        A drift leaves a gap of ``rho**T * epsilon * E`` after T batches (Theorem 1). Where the test
+        finds one, the history loses at once what makes that gap negligible.
         """
-        if not self.is_alarm or self.estimate is None:
+        if not self.is_drift or self.estimate is None:
             return 1.0
         return min(1.0, NEGLIGIBLE / max(self.estimate.epsilon, NEGLIGIBLE))
+
+
+def measure_arrival(
+    batch: Batch,
+    window: Window,
+    centroids: Centroids,
+    expected_error: float | None,
+    baseline: Sequence[Estimate],
+    limits: Limits,
+) -> DriftTest:
+    """Measure a batch against the centroids of the window before it, before it is learned.
+
+    Parameters
+    ----------
+    batch : Batch
+    window : Window
+        Without the batch.
+    centroids : ndarray of shape (n_clusters, n_features)
+    expected_error : float or None
+        What a batch should cost if nothing changes; without it nothing is tested.
+    baseline : sequence of Estimate
+        The latest estimates before.
+    limits : Limits
+    """
+    found = measure(batch.rows, centroids, limits.threads)
+    error = found.error
+    if batch.within is not None:  # what means hide is error, too, but says nothing of its scatter
+        error += batch.within / batch.mass
+    n_known = window.held.n_effective
+    if not expected_error or not n_known:
+        return DriftTest(error, found.partition)
+    # Both means scatter, as far as their points go.
+    scatter = math.sqrt(1 + batch.n_points / n_known)
+    se = found.error / expected_error * found.relative_se * scatter
+    estimate = Estimate(error / expected_error - 1, se)
+    return DriftTest(error, found.partition, estimate, estimate.z(baseline, batch.n_points))
 
 
 def ages_to_keep(share: float, rho: float) -> float:
@@ -95,36 +130,3 @@ def ages_to_keep(share: float, rho: float) -> float:
         return 0.0
     # With rho = 1 no age takes weight away, so they leave.
     return math.log(share) / math.log(rho) if rho < 1.0 else math.inf
-
-
-def arrive(
-    batch: Batch,
-    window: Window,
-    centroids: Centroids,
-    expected: float | None,
-    usual: Sequence[Estimate],
-    limits: Limits,
-) -> Arrival:
-    """Measure a batch against the centroids of the window before it, before it is learned.
-
-    `expected` is the error to expect if nothing changes, `usual` the latest estimates before.
-    """
-    found = measure(batch.rows, centroids, limits.n_threads)
-    # What means hide is part of the error, but says nothing of how it scatters.
-    error = found.error + (batch.within or 0.0) / batch.mass
-    n_known = window.n_effective
-    if not expected or not n_known:
-        return Arrival(error, found.partition)
-    # Both means scatter, as far as their points go.
-    scatter = math.sqrt(1 + batch.n_points / n_known)
-    se = found.error / expected * found.relative_se * scatter
-    estimate = Estimate(error / expected - 1, se)
-    z = estimate.z(usual, batch.n_points)
-    return Arrival(error, found.partition, estimate, z)
-
-
-def usual_after(usual: tuple[Estimate, ...], arrival: Arrival | None) -> tuple[Estimate, ...]:
-    """Return the latest estimates, that of `arrival` included."""
-    if arrival is None or arrival.estimate is None:
-        return usual
-    return (*usual, arrival.estimate)[-MOST_USUAL:]

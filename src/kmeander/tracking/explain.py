@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kmeander import _kernel
-from kmeander.arguments import thread_count
 from kmeander.arrays import Centroids
 from kmeander.events import Explanation, Part
 from kmeander.kmeans.partition import Partition
@@ -24,7 +23,7 @@ def explain(
     arrived: Partition,
     before: Centroids,
     ids: Ids,
-    n_threads: int | None = None,
+    n_threads: int = 1,
 ) -> Explanation | None:
     """Divide the error of a batch, less that of the ones before, among clusters and columns.
 
@@ -42,7 +41,7 @@ def explain(
         Which of `before` is nearest to each of its points.
     before : ndarray of shape (n_clusters, n_features)
     ids : ndarray of shape (n_clusters,)
-    n_threads : int, optional
+    n_threads : int, default=1
 
     Notes
     -----
@@ -64,7 +63,7 @@ def explain(
         batch.within,
         before,
         N_PARTS,
-        thread_count(n_threads),
+        n_threads,
     )
     if difference == 0.0:
         return None

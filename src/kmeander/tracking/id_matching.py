@@ -32,7 +32,7 @@ NEAR = 0.25
 RADII_APART = 4.0
 
 
-class Settled(NamedTuple):
+class Matched(NamedTuple):
     """The lineage after a batch, and what it means."""
 
     lineage: Lineage
@@ -47,7 +47,7 @@ class _Past(NamedTuple):
     shares: Vector  # of the points that they used to get
 
 
-def settle_ids(
+def match_ids(
     lineage: Lineage,
     window: Window,
     fit: WindowFit,
@@ -56,7 +56,7 @@ def settle_ids(
     suspects: list[int],
     index: int,
     remembered: Window | None = None,
-) -> Settled:
+) -> Matched:
     """Decide which ids go on, end and begin, by where the points went.
 
     Parameters
@@ -87,7 +87,7 @@ def settle_ids(
         if is_recent[row]:
             home, radius = lineage.home[row], lineage.home_variance[row]
         if _stays(row, flow, home, float(radius), fit.centroids):
-            return Settled(lineage, ())
+            return Matched(lineage, ())
     gets = newest.sum(axis=1)
     past = _Past(
         np.where(is_recent[:, np.newaxis], lineage.home, before),
@@ -102,7 +102,7 @@ def settle_ids(
     sources = _sources(flow, suspects, is_lacking, fit, past._replace(shares=used_to_get))
     changed = [row for row in suspects if sources[row] != row]
     if not changed:
-        return Settled(lineage, ())
+        return Matched(lineage, ())
     ids, since = lineage.ids.copy(), lineage.since.copy()
     home, home_variance = lineage.home.copy(), lineage.home_variance.copy()
     home_share = lineage.home_share.copy()
@@ -120,7 +120,7 @@ def settle_ids(
     lost = sorted(set(changed) - {sources[row] for row in changed})
     ends = [_end(row, flow, is_lacking[row], sources, lineage.ids, ids, fit, past) for row in lost]
     starts = [_start(row, flow, newest, sources, ids, fit.centroids, past) for row in begun]
-    settled = replace(
+    matched = replace(
         lineage,
         ids=frozen(ids),
         next_id=next_id,
@@ -130,7 +130,7 @@ def settle_ids(
         home_share=frozen(home_share),
         ended=(*lineage.ended, *endings(ends)),
     )
-    return Settled(settled, (*starts, *ends))
+    return Matched(matched, (*starts, *ends))
 
 
 def _flows(

@@ -88,7 +88,7 @@ class Changes(NamedTuple):
         return share
 
 
-def changes_beyond_noise(
+def significant_changes(
     found: Partition,
     window: Window,
     since: NDArray[np.int64],

@@ -1,4 +1,4 @@
-"""What a batch did to the clusters: ids, events, and the reasons for a drift."""
+"""What a batch did to the clusters: their ids, events, and the reasons for a drift."""
 
 from __future__ import annotations
 
@@ -6,118 +6,131 @@ from dataclasses import replace
 from math import dist
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event, Explanation
 from kmeander.kmeans.lloyd import Limits, WindowFit, fit_window
-from kmeander.kmeans.partition import Partition, Totals
+from kmeander.kmeans.partition import Totals
 from kmeander.kmeans.window import Window
 from kmeander.records import Ids, Step
+from kmeander.tracking.drift_test import DriftTest
 from kmeander.tracking.explain import explain
-from kmeander.tracking.id_matching import settle_ids
+from kmeander.tracking.id_matching import match_ids
 from kmeander.tracking.lineage import Lineage
 from kmeander.tracking.significance import (
     FALSE_ALARMS,
     Change,
     Changes,
     Levels,
-    changes_beyond_noise,
     levels_for,
+    significant_changes,
 )
 
 
-class Followed(NamedTuple):
+class Before(NamedTuple):
+    """The clusters as they were before a batch."""
+
+    lineage: Lineage
+    centroids: Centroids
+    window: Window  # the batches remembered, partitioned by the centroids
+    step: Step | None = None  # of the batch before
+
+
+class Tracked(NamedTuple):
     """Ids and events of one batch."""
 
     lineage: Lineage
-    events: tuple[Event, ...]
-    why: Explanation | None
+    events: tuple[Event, ...] = ()
+    why: Explanation | None = None
 
 
-def follow(
-    lineage: Lineage,
+def track(
+    before: Before,
+    arrival: DriftTest,
     window: Window,
     fit: WindowFit,
-    before: Centroids,
-    moved: NDArray[np.float64],
-    newest: Partition,
     index: int,
     *,
-    remembered: Window | None = None,
     swapped: tuple[int, ...] = (),
-    drift: tuple[float | None, float | None, float | None] = (None, None, None),
-    last: Step | None = None,
-    n_threads: int | None = None,
+    limits: Limits | None = None,
     false_alarms: float = FALSE_ALARMS,
-) -> Followed:
-    """Say what batch `index` did.
+) -> Tracked:
+    """Follow the clusters through batch `index`.
 
     Parameters
     ----------
-    lineage : Lineage
-        Before the batch.
+    before : Before
+    arrival : DriftTest
+        The batch under the centroids before it.
     window : Window
-        Its batches with the newest, partitioned by `before` (the newest is not).
+        The aged batches and the newest, partitioned by the centroids before (the newest is not).
     fit : WindowFit
         Where Lloyd ended.
-    before : ndarray of shape (n_clusters, n_features)
-        Centroids before the batch.
-    moved : ndarray of shape (n_clusters,)
-        How far each row of the centroids is from where it was.
-    newest : Partition
-        Which of `before` is nearest to each point of the newest batch.
     index : int
-    remembered : Window, optional
-        The batches that were remembered before this one came, partitioned by `before`.
     swapped : tuple of int
-        Rows that were put elsewhere on purpose.
-    drift : tuple of float or None
-        Epsilon, its standard error and z.
-    last : Step, optional
-        Of the batch before.
-    n_threads : int, optional
+        Rows whose centroids local search has put elsewhere.
+    limits : Limits, optional
     false_alarms : float
         Expected in 1000 batches of a stream that does not change.
     """
-    levels = levels_for(len(before), false_alarms)
+    limits = Limits() if limits is None else limits
+    lineage, centroids = before.lineage, before.centroids
+    assert fit.moved is not None
+    levels = levels_for(len(centroids), false_alarms)
     # Where all older batches were forgotten at once, they are compared as they were before that.
-    has_forgotten = len(window.batches) == 1 and remembered is not None and len(remembered) > 0
+    has_forgotten = len(window.batches) == 1 and len(before.window.batches) > 0
     compared = fit
     if has_forgotten:
-        assert remembered is not None
-        window_then = remembered.joined_by(window.batches[-1].points, window.batches[-1].weights)
-        compared = fit_window(window_then, before, Limits(n_threads=n_threads), only_assign=True)
-    changes = changes_beyond_noise(
-        compared.found, compared.window, lineage.since, index, moved, levels
+        newest = window.batches[-1]
+        then = before.window.joined_by(newest.points, newest.weights)
+        compared = fit_window(then, centroids, limits, only_assign=True)
+    changes = significant_changes(
+        compared.found, compared.window, lineage.since, index, fit.moved, levels
     )
     events: list[Event] = []
-    if _is_drift(drift, last, levels):
-        events.append(Event("drift", value=drift[0], was=drift[1], z=drift[2]))
-    settled = lineage
-    new: set[int] = set()
+    if arrival.z is not None and arrival.z > levels.drift and _begins(arrival, before.step, levels):
+        assert arrival.estimate is not None
+        epsilon, se = arrival.estimate
+        events.append(Event("drift", value=epsilon, was=se, z=arrival.z))
+    matched = lineage
+    born: set[int] = set()
     # Only a centroid that has left its own cluster can have become another one's.
     suspects: list[int] = []
     if changes.elsewhere or fit.reseeded or swapped:
         suspects = sorted({*changes.elsewhere, *fit.reseeded, *swapped})
-        found = settle_ids(lineage, window, fit, before, newest, suspects, index, remembered)
-        settled = found.lineage
-        events += found.events
-        new = set(settled.ids.tolist()) - set(lineage.ids.tolist())
-    if changes.moved or changes.shares:
-        ids = lineage.ids if has_forgotten else settled.ids  # of the rows that were compared
-        if suspects or has_forgotten:
-            changes = _confirmed(changes, fit.totals, ids, settled, before)
-        told, settled = _tell(changes, ids, settled, new, compared.window.n_batches, before, index)
-        events += told
-    is_drift = bool(events) and events[0].kind == "drift"
-    why = None
-    if is_drift:
-        why = explain(
-            remembered or window, window.batches[-1], newest, before, lineage.ids, n_threads
+        found = match_ids(
+            lineage, window, fit, centroids, arrival.partition, suspects, index, before.window
         )
-    return Followed(settled.varying(frozen(changes.variance)), tuple(events), why)
+        matched = found.lineage
+        events += found.events
+        born = set(matched.ids.tolist()) - set(lineage.ids.tolist())
+    if changes.moved or changes.shares:
+        ids = lineage.ids if has_forgotten else matched.ids  # of the rows that were compared
+        if suspects or has_forgotten:
+            changes = _confirmed(changes, fit.totals, ids, matched, centroids)
+        n_batches = compared.window.n_batches
+        reported, matched = _move_and_share_events(
+            changes, ids, matched, born, n_batches, centroids, index
+        )
+        events += reported
+    why = None
+    if events and events[0].kind == "drift":
+        why = explain(
+            before.window,
+            window.batches[-1],
+            arrival.partition,
+            centroids,
+            lineage.ids,
+            limits.threads,
+        )
+    return Tracked(matched.varying(frozen(changes.variance)), tuple(events), why)
+
+
+def _begins(arrival: DriftTest, last: Step | None, levels: Levels) -> bool:
+    """Whether a drift begins: while centroids catch up with one, the error is still too large."""
+    if last is None or last.drift_z is None or last.drift_epsilon is None:
+        return True
+    assert arrival.estimate is not None
+    return last.drift_z <= levels.drift or arrival.estimate.epsilon > last.drift_epsilon
 
 
 def _confirmed(
@@ -151,32 +164,20 @@ def _confirmed(
     )
 
 
-def _is_drift(
-    drift: tuple[float | None, float | None, float | None], last: Step | None, levels: Levels
-) -> bool:
-    """Whether a drift begins: while centroids catch up with one, the error is still too large."""
-    epsilon, _, z = drift
-    if z is None or epsilon is None or z <= levels.drift:
-        return False
-    if last is None or last.drift_z is None or last.drift_epsilon is None:
-        return True
-    return last.drift_z <= levels.drift or epsilon > last.drift_epsilon
-
-
-def _tell(
+def _move_and_share_events(
     changes: Changes,
     ids: Ids,
     lineage: Lineage,
-    new: set[int],
+    born: set[int],
     n_batches: int,
     before: Centroids,
     index: int,
 ) -> tuple[list[Event], Lineage]:
-    """Return moves and changes of share, and the lineage with the chapters that they end.
+    """Return moves and changes of share, and the lineage with `since` reset for those clusters.
 
     Rows of the changes are those of `ids`.
     """
-    places = {number: row for row, number in enumerate(lineage.ids.tolist()) if number not in new}
+    places = {number: row for row, number in enumerate(lineage.ids.tolist()) if number not in born}
     events, rows = [], {}
     for change in changes.moved:
         cluster = int(ids[change.row])

@@ -19,8 +19,9 @@ from sklearn.cluster import MiniBatchKMeans
 from kmeander.arrays import Centroids
 from kmeander.experiments.protocol import INITS
 from kmeander.kmeans.lloyd import mean_error
+from kmeander.models import FSKM, PSKM
 from kmeander.models.base import StreamModel
-from kmeander.models.fskm import DEFAULTS, FSKM, PSKM
+from kmeander.models.settings import DEFAULTS
 from kmeander.records import Batch
 
 # The defaults with one part taken out or exchanged, by the name that tables and figures give.

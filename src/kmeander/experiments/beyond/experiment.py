@@ -17,7 +17,7 @@ from kmeander.experiments.beyond.protocol import cells_of
 from kmeander.experiments.datasets import Found, Missing
 from kmeander.experiments.grid import Grid, Progress, run_grid
 from kmeander.experiments.tables import SHOWN, markdown, read_csv, write_csv
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
 
 INTRODUCTION = (
     "kmeander's defaults beside the methods of the paper, each on its own way through the same "

@@ -27,7 +27,7 @@ from kmeander.experiments.grid import Grid
 from kmeander.experiments.protocol import Cell, Setting, check_enough, seed_of, streams_of
 from kmeander.experiments.storage import AnyCell
 from kmeander.kmeans.lloyd import mean_error
-from kmeander.models.fskm import DEFAULTS
+from kmeander.models.settings import DEFAULTS
 from kmeander.records import Batch
 
 # rho of the paper's methods where nobody knows epsilon: the paper's for drifts of 0.5.

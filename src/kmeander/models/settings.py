@@ -1,0 +1,171 @@
+"""The parameters of the models: each default once, each check once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, TypedDict
+
+from kmeander.arguments import share_kept, whole_number
+from kmeander.exceptions import InputError
+from kmeander.kmeans.forgetting import max_batches_for
+from kmeander.kmeans.lloyd import Limits
+from kmeander.kmeans.local_search import candidates_of
+from kmeander.kmeans.starts import INITIALISATIONS
+from kmeander.models.rho_choice import LONGEST
+
+FORGETTING = ("fixed", "adaptive")
+
+# What measures best (docs/decisions): the defaults of everything that people meet.
+DEFAULTS: dict[str, Any] = {
+    "init": "previous",
+    "rho": 0.6,
+    "refine": "swaps",
+    "forgetting": "adaptive",
+}
+# The paper's algorithm: the defaults of FSKM.
+IN_PAPER: dict[str, Any] = {
+    "init": "hungarian",
+    "rho": 0.5,
+    "refine": None,
+    "forgetting": "fixed",
+}
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `Settings`, for signatures that pass them on."""
+
+    init: str
+    rho: float | str
+    refine: str | int | None
+    forgetting: str
+    max_batches: int | None
+    max_points: int | None
+    max_iter: int
+    tol: float
+    n_threads: int | None
+
+
+@dataclass(frozen=True)
+class PrivilegedSettings:
+    """Parameters of PSKM, and those that FSKM has, too; `ForgetfulKMeans` says what each means."""
+
+    n_clusters: int = 8
+    max_iter: int = 300
+    tol: float = 0.0
+    n_threads: int | None = None
+    limits: Limits = field(init=False, repr=False, compare=False)
+    # Nothing is forgotten between two drifts, and nothing searched.
+    first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
+    n_candidates: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        n_clusters = whole_number(
+            "n_clusters", self.n_clusters, at_least=1, meaning="the number of clusters K"
+        )
+        limits = Limits(self.max_iter, self.tol, self.n_threads)
+        vars(self).update(
+            n_clusters=n_clusters,
+            max_iter=limits.max_iter,
+            tol=limits.tol,
+            n_threads=limits.n_threads,
+            limits=limits,
+        )
+
+    @property
+    def chooses_rho(self) -> bool:
+        """Whether rho is chosen while the stream runs."""
+        return False
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters."""
+        return tuple(entry.name for entry in fields(cls) if entry.init)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, from which the same settings can be made."""
+        return {name: getattr(self, name) for name in self.names()}
+
+
+@dataclass(frozen=True)
+class Settings(PrivilegedSettings):
+    """Parameters of FSKM, with the defaults that people meet; `ForgetfulKMeans` explains them.
+
+    Examples
+    --------
+    >>> Settings(3).rho, Settings(3, **IN_PAPER).rho
+    (0.6, 0.5)
+    """
+
+    init: str = DEFAULTS["init"]
+    rho: float | str = DEFAULTS["rho"]
+    refine: str | int | None = DEFAULTS["refine"]
+    forgetting: str = DEFAULTS["forgetting"]
+    max_batches: int | None = None
+    max_points: int | None = None
+    oldest_age: float = field(init=False, repr=False, compare=False)  # at which a batch leaves
+
+    def __post_init__(self) -> None:
+        init, forgetting = self.init, self.forgetting
+        if not isinstance(init, str) or init not in INITIALISATIONS:
+            raise InputError(
+                f"init must be one of {', '.join(map(repr, INITIALISATIONS))}, got {init!r}."
+            )
+        if not isinstance(forgetting, str) or forgetting not in FORGETTING:
+            raise InputError(
+                f"forgetting must be one of {', '.join(map(repr, FORGETTING))}, got {forgetting!r}."
+            )
+        if isinstance(self.rho, str) and self.rho != "auto":
+            raise InputError(f'rho must be a number in (0, 1] or "auto", got {self.rho!r}.')
+        rho = LONGEST if isinstance(self.rho, str) else share_kept(self.rho)
+        max_batches = self._checked_max_batches(rho)
+        super().__post_init__()
+        vars(self).update(
+            rho=self.rho if isinstance(self.rho, str) else rho,
+            max_batches=max_batches,
+            n_candidates=candidates_of(self.refine),
+            first_rho=rho,
+            oldest_age=max_batches_for(rho) if rho < 1 else math.inf,
+            max_points=self._checked_max_points(),
+        )
+
+    @classmethod
+    def in_paper(cls, n_clusters: int, options: Options) -> Self:
+        """Return the settings of the paper's algorithm, but for the options given."""
+        unknown = sorted(options.keys() - Options.__annotations__.keys())
+        if unknown:
+            raise TypeError(
+                f"FSKM got an unexpected keyword argument {unknown[0]!r}; it takes "
+                f"{', '.join(Options.__annotations__)} and random_state."
+            )
+        return cls(n_clusters, **{**IN_PAPER, **options})
+
+    @property
+    def chooses_rho(self) -> bool:
+        """Whether rho is chosen while the stream runs."""
+        return isinstance(self.rho, str)
+
+    def _checked_max_batches(self, rho: float) -> int | None:
+        if self.max_batches is not None:
+            return whole_number(
+                "max_batches", self.max_batches, at_least=1, meaning="the most batches remembered"
+            )
+        if rho == 1.0:
+            raise InputError(
+                "max_batches must be given with rho=1, which never forgets: without it the window "
+                "would grow without end."
+            )
+        return None
+
+    def _checked_max_points(self) -> int | None:
+        if self.max_points is None:
+            return None
+        return whole_number(
+            "max_points",
+            self.max_points,
+            at_least=2 * self.n_clusters,
+            meaning=(
+                "the most points remembered, two or more for each cluster; leave it out to keep "
+                "every point"
+            ),
+        )

@@ -1,0 +1,265 @@
+"""The stages of a step that FSKM and PSKM share, in the order in which a batch meets them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kmeander.arguments import generator_for
+from kmeander.arrays import Centroids, Points, checked_centroids, frozen, frozen_copy
+from kmeander.exceptions import InputError, InputTypeError
+from kmeander.kmeans.lloyd import LloydResult, WindowFit, fit_window
+from kmeander.kmeans.local_search import swap_centroids
+from kmeander.kmeans.seeding import draw_seeds, kmeans
+from kmeander.kmeans.starts import Current, Start
+from kmeander.kmeans.window import Window
+from kmeander.models.settings import PrivilegedSettings
+from kmeander.models.state import State
+from kmeander.records import Batch, Step
+from kmeander.tracking.drift_test import BASELINE_SIZE, DriftTest
+from kmeander.tracking.lineage import Lineage
+from kmeander.tracking.modality import misfits_at
+from kmeander.tracking.tracker import Tracked
+
+
+def check_batch(
+    known: State,
+    batch: Batch,
+    n_clusters: int,
+    previous: ArrayLike | None,
+    current: LloydResult | None,
+) -> None:
+    """Refuse a batch, or centroids that are shared, that do not go on from what is known."""
+    if not isinstance(batch, Batch):
+        raise InputTypeError(
+            f"step takes a kmeander.Batch, got {type(batch).__name__}. Wrap the points: "
+            f"Batch({known.n_steps}, points)."
+        )
+    if batch.index != known.n_steps:
+        raise InputError(
+            f"batch has index {batch.index}, but the model has taken {known.n_steps} batches. "
+            "A batch was lost or came twice; pass them in order, each once."
+        )
+    n_features = batch.points.shape[1]
+    if known.n_features is not None and known.n_features != n_features:
+        raise InputError(
+            f"batch {batch.index} has {n_features} columns, the batches before it have "
+            f"{known.n_features}. All batches of a stream need the same columns."
+        )
+    if known.centroids is None and (previous is not None or current is not None):
+        raise InputError(
+            "previous and current must be left out until the model has centroids; the first "
+            "batch begins with a K-means of its own."
+        )
+    if current is not None:
+        _check_current(current, n_clusters, n_features)
+
+
+def _check_current(current: LloydResult, n_clusters: int, n_features: int) -> None:
+    if not isinstance(current, LloydResult):
+        raise InputTypeError(
+            f"current must be a LloydResult, as weighted_lloyd returns, got "
+            f"{type(current).__name__}."
+        )
+    n_current, n_columns = current.centroids.shape
+    if n_current > n_clusters or n_columns != n_features:
+        raise InputError(
+            f"current has {n_current} centroids of {n_columns} columns, the model has "
+            f"{n_clusters} of {n_features}."
+        )
+
+
+def seen_from(known: State, previous: ArrayLike, settings: PrivilegedSettings) -> State:
+    """Return what is known as if `previous` had been the centroids so far."""
+    assert known.n_features is not None
+    centroids = checked_centroids(previous, known.n_features, "previous")
+    if len(centroids) != settings.n_clusters:
+        raise InputError(
+            f"previous has {len(centroids)} centroids, the model has {settings.n_clusters}."
+        )
+    fit = fit_window(known.window, frozen_copy(centroids), settings.limits, only_assign=True)
+    return known._replace(
+        centroids=fit.centroids, window=fit.window, expected_error=fit.expected_error
+    )
+
+
+def begin(
+    known: State,
+    batch: Batch,
+    settings: PrivilegedSettings,
+    seed: int,
+    begun: float,
+    *,
+    wait: bool = True,
+) -> State:
+    """Learn the first K distinct points, or keep what there is and wait."""
+    points, weights = known.with_waiting(batch)
+    n_clusters, limits = settings.n_clusters, settings.limits
+    rng = generator_for(seed, batch.index)
+    seeds = draw_seeds(points, weights, n_clusters, rng, limits.threads)
+    n_surplus = n_clusters - len(seeds.rows)
+    if wait and n_surplus > 0:
+        # Every point is one of the seeds: they are kept, with the weight each stands for.
+        masses = np.bincount(seeds.partition.labels, weights, len(seeds.rows)).astype(np.float64)
+        step = Step(
+            index=batch.index,
+            n_points=batch.n_rows,
+            n_means=batch.n_means,
+            waiting=True,
+            rho=known.window.rho,
+            n_batches=0,
+            mass=float(masses.sum()),
+            n_distances=seeds.n_distances,
+            n_distances_plain=seeds.n_distances_plain,
+            seconds=perf_counter() - begun,
+        )
+        kept: Points = points[seeds.rows]
+        kept.flags.writeable = False
+        return State(
+            window=known.window,
+            n_steps=batch.index + 1,
+            n_features=points.shape[1],
+            waiting_points=kept,
+            waiting_weights=frozen(masses),
+            waiting_within=known.within(batch) or 0.0,
+            concept=batch.concept,
+            step=step,
+            rho_choice=known.rho_choice,
+        )
+    # Where there are too few distinct points (fit only) the surplus centroids lie on the first: a
+    # tie goes to the lowest index, so they stay without mass.
+    surplus = np.repeat(seeds.centroids[:1], n_surplus, axis=0)
+    centroids = np.concatenate([seeds.centroids, surplus])
+    start = Start(centroids, seeds.n_distances, seeds.n_distances_plain)
+    partition = seeds.partition if n_surplus == 0 else None
+    window = Window(settings.first_rho).joined_by(points, weights, partition, known.within(batch))
+    found = search(window, start, settings, seed, batch.index)
+    keep_totals = known.rho_choice is not None
+    fit = fit_window(found.window, found.start.centroids, limits, keep_totals=keep_totals)
+    tracked = Tracked(Lineage.begun(fit.centroids, batch.index))
+    return record(known, batch, None, found, fit, tracked, begun)
+
+
+def current_of(
+    batch: Batch, current: LloydResult | None, settings: PrivilegedSettings, seed: int
+) -> Current:
+    """Return how to get C^0, the K-means on the batch alone, if somebody asks for it."""
+
+    def found() -> LloydResult:
+        if current is not None:
+            # Whether its bounds are those of this batch's points, only the caller knows.
+            return replace(current, partition=None)
+        rng = generator_for(seed, batch.index)
+        return kmeans(batch.points, batch.weights, settings.n_clusters, rng, settings.limits)
+
+    return found
+
+
+def assigned_by(arrival: DriftTest, start: Start, batch: Batch, before: Centroids) -> Start:
+    """Return the start with the assignment of the batch that the drift test has made.
+
+    It holds where Lloyd begins at the centroids before the batch; the test then counts as the
+    first pass.
+    """
+    if start.centroids is not before:
+        return start
+    n_measured = batch.n_points * len(before)  # which a plain Lloyd counts among its passes
+    return Start(before, start.n_distances + n_measured, start.n_distances_plain, arrival.partition)
+
+
+class Found(NamedTuple):
+    """Where local search ended."""
+
+    window: Window
+    start: Start  # for Lloyd
+    swapped: tuple[int, ...] = ()
+
+
+def search(
+    window: Window, start: Start, settings: PrivilegedSettings, seed: int, index: int
+) -> Found:
+    """Try to put centroids where they are needed more, where the settings ask for it."""
+    if not settings.n_candidates:
+        return Found(window, start)
+    rng = generator_for(seed, index, 2)
+    found = swap_centroids(window, start.centroids, settings.n_candidates, rng, settings.limits)
+    start = Start(
+        found.centroids,
+        start.n_distances + found.n_distances,
+        start.n_distances_plain + found.n_distances_plain,
+        start.newest,
+    )
+    return Found(found.window, start, found.swapped)
+
+
+def record(
+    known: State,
+    batch: Batch,
+    arrival: DriftTest | None,
+    found: Found,
+    fit: WindowFit,
+    tracked: Tracked,
+    begun: float,
+    history_kept: float = 1.0,
+) -> State:
+    """Write down what happened: the Step, and what is known from now on."""
+    estimates, error = known.estimates, None
+    epsilon = se = z = None
+    if arrival is not None:
+        error, z = arrival.error, arrival.z
+        if arrival.estimate is not None:
+            epsilon, se = arrival.estimate
+            estimates = (*estimates, arrival.estimate)[-BASELINE_SIZE:]
+    window, lineage, start = fit.window, tracked.lineage, found.start
+    misfits = misfits_at(batch.index, window, fit.centroids, fit.masses)
+    step = Step.made(
+        index=batch.index,
+        n_points=batch.n_rows,
+        n_means=batch.n_means,
+        waiting=False,
+        rho=window.rho,
+        n_batches=window.n_batches,
+        n_summarised=window.n_summarised,
+        mass=window.held.mass,
+        prequential_error=error,
+        initial_error=fit.initial_error,
+        surrogate_error=fit.error,
+        batch_error=fit.newest_error,
+        centroids=fit.centroids,
+        masses=fit.masses,
+        moved=fit.moved,
+        reseeded=fit.reseeded,
+        n_iter=fit.n_iter,
+        converged=fit.converged,
+        n_distances=start.n_distances + fit.n_distances,
+        n_distances_plain=start.n_distances_plain + fit.n_distances_plain,
+        expected_error=fit.expected_error,
+        drift_epsilon=epsilon,
+        drift_se=se,
+        drift_z=z,
+        history_kept=history_kept,
+        swapped=found.swapped,
+        merged=misfits.merged,
+        holds_two=misfits.holds_two,
+        ids=lineage.ids,
+        events=tracked.events,
+        why=tracked.why,
+        ended=lineage.ended,
+        seconds=perf_counter() - begun,
+    )
+    return State(
+        window=window,
+        n_steps=batch.index + 1,
+        n_features=batch.points.shape[1],
+        centroids=fit.centroids,
+        concept=batch.concept,
+        step=step,
+        expected_error=fit.expected_error,
+        estimates=estimates,
+        rho_choice=known.rho_choice,
+        lineage=lineage,
+    )
