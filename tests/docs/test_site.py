@@ -358,11 +358,25 @@ def test_code_and_tests_that_pages_name_are_there(page: Path) -> None:
         assert f"def {name}(" in path.read_text("utf-8").splitlines()[line - 1]
 
 
-def test_tests_that_decisions_name_are_there() -> None:
-    named = re.findall(r"`(test_\w+)`", text_of("decisions.md"))
-    assert len(named) > 50
-    for name in named:
+def test_a_decision_is_short_and_names_tests_that_are_there() -> None:
+    pages = sorted((DOCS / "decisions").glob("*.md"))
+    entries = [
+        (heading, body.split("\n## ")[0])
+        for page in pages
+        for heading, _, body in (
+            part.partition("\n") for part in page.read_text("utf-8").split("\n### ")[1:]
+        )
+    ]
+    assert len(entries) > 50
+    for heading, body in entries:
+        lines = [line for line in body.splitlines() if line]
+        assert 1 <= len(lines) <= 6, heading
+        assert max(map(len, lines)) <= 112, heading
+    text = "".join(page.read_text("utf-8") for page in pages)
+    for name in re.findall(r"`(test_\w+)`", text):
         source_lines.find_test(name)
+    for name in re.findall(r"`(test_\w+\.py)`", text):
+        assert list((ROOT / "tests").rglob(name)), name
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_births_deaths_splits_and_merges_are_told_as_they_are(
     """Two changes at once, so that K stays right; at least 0.9 for each kind of event.
 
     With local search: a model that is stuck elsewhere has nothing true to tell. HI with rho=0.5
-    misses one birth in six here; docs/decisions.md says why.
+    misses one birth in six here; docs/decisions/tracking.md says why.
     """
     scores, n_streams = {kind: Score() for kind in STRUCTURE}, 0
     for first, second in itertools.product(("vanish", "merge"), ("appear", "split")):

@@ -15,7 +15,7 @@ from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Window
 
-# Candidates tried at each batch with refine="swaps"; measured, see docs/decisions.md.
+# Candidates tried at each batch with refine="swaps"; measured, see docs/decisions/models.md.
 CANDIDATES = 20
 
 
