@@ -1,4 +1,4 @@
-# Two commands are all a newcomer needs: `make demo` and `make test`.
+# Two commands are all a newcomer needs: `make demo` and `make check`. Before a change goes in: `.ci/run`.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -19,13 +19,21 @@ RIVER ?=
 # QUICK=1 lets `make bench` run small shapes only, and write nothing down.
 QUICK ?=
 
-.PHONY: demo test lint docs sanitize bench bench-spark experiment lock clean
+.PHONY: demo check quick test lint docs sanitize bench bench-spark experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
 
+# After every edit: what needs neither Spark nor browser nor broker, in two minutes.
+check: lint quick
+
+quick: $(READY)
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup --ignore src/kmeander/spark \
+		-m "not spark and not browser and not kafka and not slow"
+
+# Everything; tests of one group, such as those on Spark, share a worker.
 test: $(SPARK_READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(SPARK_READY)
 	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cpp,$(KERNEL))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 # scikit-learn's own checks skip one of themselves without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -40,18 +39,6 @@ def drifting_stream(
         members = rng.integers(n_clusters, size=n_points)
         batches.append(centres[members] + rng.normal(size=(n_points, n_features)))
     return batches
-
-
-@pytest.hookimpl(optionalhook=True)  # pytest-xdist's
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give all tests on Spark to one worker: its sessions are dear, and the cores are few."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]  # untyped
-        def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith("tests/spark/") else nodeid
-
-    return SparkTogether(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

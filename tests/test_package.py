@@ -168,6 +168,7 @@ def test_the_shell_of_the_readme_names_real_commands_and_files() -> None:
         assert (ROOT / image).is_file()
 
 
+@pytest.mark.slow
 def test_the_shell_of_the_readme_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,14 @@ def test_the_shell_of_the_readme_prints_what_it_shows(
     assert (tmp_path / "report.html").stat().st_size > 100_000
 
 
+@pytest.mark.xdist_group("guard")
+def test_groups_of_tests_stay_in_one_worker(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist says so by a suffix, and says nothing where it has lost the groups."""
+    if request.config.getoption("loadgroup", False):
+        assert request.node.nodeid.endswith("@guard")
+
+
+@pytest.mark.slow
 def test_the_demo_ends_in_a_summary_and_a_picture(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "examples/demo.py", str(tmp_path)],

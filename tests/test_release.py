@@ -55,6 +55,7 @@ def test_the_source_archive_holds_what_is_built_and_nothing_that_was(sdist: Path
     assert not [name for name in names if built.search(name)]
 
 
+@pytest.mark.slow
 def test_a_wheel_from_the_source_archive_works_in_an_empty_environment(
     sdist: Path, tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from tests.pages import follow
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "run.md").read_text("utf-8"), re.S)
 
@@ -78,6 +80,7 @@ def test_a_killed_run_goes_on(folder: Path) -> None:
     assert pq.read_table(folder / "other-rows").equals(table)
 
 
+@pytest.mark.kafka
 def test_kafka_without_a_broker(folder: Path) -> None:
     done = shell(block_with("mock_kafka"), folder)
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from tests.pages import ROOT, as_pattern, blocks, follow
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_reader_who_types_every_block_sees_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

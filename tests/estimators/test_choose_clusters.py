@@ -66,6 +66,7 @@ def hits(name: str, n_features: int, n_seeds: int = 7) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [2, 20])
 @pytest.mark.parametrize("name", MIXTURES)
 def test_how_often_each_criterion_finds_the_truth(name: str, n_features: int) -> None:

@@ -44,6 +44,8 @@ from tests import naive
 from tests.experiments.test_protocol import tiny_datasets
 from tests.runs.test_run import kmeander
 
+pytestmark = pytest.mark.slow
+
 GRID = Grid(n_clusters=(3, 10), epsilons=(1.0,), n_concepts=3)
 TINY = Setting(3, 1.0, batch_size=60, n_concepts=3, batches_per_concept=4)
 

@@ -37,6 +37,8 @@ from tests import naive
 from tests.experiments.test_protocol import tiny_datasets
 from tests.runs.test_run import kmeander
 
+pytestmark = pytest.mark.slow
+
 GRID = Grid(n_clusters=(2, 3), epsilons=(0.5, 1.0), n_concepts=3)
 
 

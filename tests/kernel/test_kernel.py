@@ -435,6 +435,7 @@ def test_arrays_that_are_not_aligned_are_copied_or_refused() -> None:
         _kernel.nearest(crooked, np.zeros((1, 2)), np.zeros(3, np.int32), np.zeros(3), 1)
 
 
+@pytest.mark.slow
 def test_the_baseline_kernel_passes_the_same_tests() -> None:
     """The set that a processor without AVX2 takes, in a process of its own."""
     done = subprocess.run(

@@ -25,6 +25,8 @@ from tests.mock_kafka import MockCluster
 from tests.runs.test_resume import SABOTAGE, lines_in, make, wait_for
 from tests.runs.test_run import PROGRAM, kmeander
 
+pytestmark = pytest.mark.kafka
+
 ROWS = np.concatenate(drifting_stream(12, n_points=30, n_features=2))
 JSON = [json.dumps({"a": a, "b": b, "extra": "x"}).encode() for a, b in ROWS.tolist()]
 

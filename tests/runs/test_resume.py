@@ -87,6 +87,7 @@ def killed_at(command: list[str], steps: Path, n_lines: int, delay: float) -> bo
     return was_running
 
 
+@pytest.mark.slow
 def test_killed_at_twenty_moments_a_run_writes_the_same_bytes(
     readings: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_calls", [0, 3, 5, 7, 9, 12, 31])
 def test_killed_between_any_two_steps_of_a_commit(
     n_calls: int, readings: Path, undisturbed: dict[str, bytes], tmp_path: Path

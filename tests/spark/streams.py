@@ -50,7 +50,12 @@ def missing() -> str | None:
 
 
 WHY_NOT = missing()
-needs_spark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+# One worker for all: sessions are dear, and the cores are few.
+on_spark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
+]
 
 
 @contextmanager

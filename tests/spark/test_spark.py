@@ -31,7 +31,7 @@ from tests.spark.streams import (
     files,
     in_partitions,
     learn_all,
-    needs_spark,
+    on_spark,
     session,
     state_bytes,
     stream_of_points,
@@ -42,7 +42,7 @@ from tests.spark.streams import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = needs_spark
+pytestmark = on_spark
 
 
 @pytest.fixture(scope="module")

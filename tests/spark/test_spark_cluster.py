@@ -22,7 +22,7 @@ from tests.spark.streams import (
     files,
     in_partitions,
     learn_all,
-    needs_spark,
+    on_spark,
     session,
     state_bytes,
     stream_of_points,
@@ -32,7 +32,7 @@ from tests.spark.streams import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = needs_spark
+pytestmark = on_spark
 
 ROOT = Path(__file__).parents[2]
 

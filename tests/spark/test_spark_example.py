@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from kmeander import ForgetfulKMeans, load
-from tests.spark.streams import needs_spark
+from tests.spark.streams import on_spark
 
-pytestmark = needs_spark
+pytestmark = on_spark
 
 ROOT = Path(__file__).parents[2]
 
