@@ -41,6 +41,7 @@ lint: $(SPARK_READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 # The site, in docs/_build/html: warnings are errors, examples are run, links and spelling checked.
 docs: $(DOCS_READY)
