@@ -395,6 +395,29 @@ def test_a_name_that_is_gone_is_an_error(name: str, message: str) -> None:
         source_lines.find_test("test_of_nothing")
 
 
+# ---------------------------------------------------------------- contributing
+
+
+def test_the_map_of_rooms_is_what_the_linter_checks() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    expected = [layer.replace("kmeander.", "").split(" | ") for layer in layers]
+    table = section((ROOT / "CONTRIBUTING.md").read_text("utf-8"), "## Rooms")
+    shown = [re.findall(r"`([^`]+)`", cells[0]) for cells in rows(table)]
+    assert shown[: len(expected)] == expected
+    for (folder,) in shown[len(expected) :]:
+        assert (ROOT / folder).is_dir(), folder
+    kernel = {f"kernel/{path.name}" for path in (ROOT / "kernel").iterdir()}
+    assert kernel <= {name for names in shown for name in names} | {"kernel/tests"}
+
+
+def test_the_glossary_is_short() -> None:
+    table = section((ROOT / "CONTRIBUTING.md").read_text("utf-8"), "## Words")
+    words = re.findall(r"^\| ([a-zS][a-z ]+) \| ", table, re.M)[1:]
+    assert {"batch", "window", "partition", "active point", "drift test"} < set(words)
+    assert len(words) == len(set(words)) <= 20
+
+
 # ---------------------------------------------------------------- links
 
 
