@@ -27,8 +27,8 @@ def shown_files() -> list[Path]:
     """Return the files that have a page: the package, the kernel and the tests."""
     return [
         *sorted(PACKAGE.rglob("*.py")),
-        *sorted((ROOT / "kernel").glob("*.[ch]pp")),
-        *sorted((ROOT / "tests").glob("*.py")),
+        *sorted((ROOT / "kernel").rglob("*.[ch]pp")),
+        *sorted((ROOT / "tests").rglob("*.py")),
     ]
 
 
