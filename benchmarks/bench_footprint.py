@@ -11,9 +11,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from benchmarks.contestants import RHO, WINDOW, timed
 from benchmarks.streams import Shape, mixture
@@ -55,16 +57,21 @@ def model_bytes(model: FSKM) -> int:
     seen: dict[int, int] = {}
     partition = model.window.partition
     assert partition is not None
-    for part in (*model.window.batches, partition.bounds, partition.totals):
-        for held in () if part is None else vars(part).values():
+    for batch in model.window.batches:
+        for held in vars(batch).values():
             if isinstance(held, np.ndarray):
                 seen[id(held)] = held.nbytes
-    seen[id(partition.labels)] = partition.labels.nbytes
     step = model.last_step
     for held in (model.centroids, step and step.masses, step and step.moved):
         if isinstance(held, np.ndarray):
             seen[id(held)] = held.nbytes
-    return sum(seen.values())
+    # Read out of the kernel, each time as another object.
+    known: list[NDArray[Any]] = [partition.labels]
+    if (bounds := partition.bounds) is not None:
+        known += [bounds.upper, bounds.lower, bounds.snapshot]
+    if (sums := partition.sums) is not None:
+        known += [sums.masses, sums.sums, sums.scatter]
+    return sum(seen.values()) + sum(held.nbytes for held in known)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// What the files of the border share: arrays as Python hands them over.
+// Arrays as Python hands them over, and their checks.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,16 +10,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
-#include <stdexcept>
-#include <string>
+#include <span>
 #include <variant>
 
+#include "kmeans/checks.hpp"
 #include "simd/instruction_set.hpp"
 
-namespace border {
+namespace bindings {
 
 namespace nb = nanobind;
+using kmeander::need;
 
 using Float64Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Float32Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -28,12 +30,18 @@ using Centroids = Float64Rows;
 using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using In3 = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-inline void need(bool fits, const char *what) {
-    if (!fits) throw std::invalid_argument(std::string("kernel: ") + what);
+// An array that Python may read; it keeps its owner alive.
+template <class T>
+using Shown = nb::ndarray<nb::numpy, const T>;
+
+template <class T>
+Shown<T> shown(const T *data, std::initializer_list<std::size_t> shape, nb::handle owner) {
+    return Shown<T>(data, shape, owner);
 }
 
 template <class T>
@@ -42,7 +50,12 @@ const T *aligned(const T *data) {
     return data;
 }
 
-inline kmeander::PointsView rows_of(const Points &points) {
+template <class Array>
+auto span_of(const Array &array) {
+    return std::span(aligned(array.data()), array.size());
+}
+
+inline kmeander::PointsView view_of(const Points &points) {
     if (const auto *wide = std::get_if<Float64Rows>(&points))
         return {aligned(wide->data()), false, wide->shape(0), wide->shape(1)};
     const auto &narrow = std::get<Float32Rows>(points);
@@ -60,15 +73,4 @@ inline const double *data_or_null(const std::optional<Weights> &weights, std::si
     return aligned(weights->data());
 }
 
-// A label outside the clusters would be followed out of the arrays.
-inline bool are_labels(const std::int32_t *begin, const std::int32_t *end, std::size_t k) {
-    bool all = true;  // without a way out, so that many are looked at at once
-    for (const std::int32_t *label = begin; label < end; ++label)
-        all &= static_cast<std::uint32_t>(*label) < static_cast<std::uint32_t>(k);
-    return all;
-}
-
-// What works on remembered batches and divisions of them.
-void define_window(nb::module_ &module);
-
-}  // namespace border
+}  // namespace bindings

@@ -1,7 +1,8 @@
-// The border, for what works on arrays. The files bindings* alone know Python types.
+// The Python module, and bindings of functions on arrays. Only kernel/bindings knows Python types.
 //
-// Shapes are checked by the callers in Python, once; here only what would read or write
-// outside an array is refused. The GIL is released while the kernel works.
+// Shapes are checked by the callers in Python, once; here only what would read or write outside an
+// array is refused. Arrays are never converted: another dtype or order is a TypeError. The GIL is
+// released while the kernel works.
 #include "bindings/arrays.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -11,19 +12,20 @@
 #include <variant>
 #include <vector>
 
+#include "bindings/handles.hpp"
 #include "kmeans/coreset.hpp"
 #include "kmeans/distances.hpp"
 #include "tracking/matching.hpp"
 #include "tracking/medians.hpp"
 
 namespace nb = nanobind;
-using namespace border;
+using namespace bindings;
 
 namespace {
 
 void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t> labels,
              Out1<double> squared, std::size_t n_threads) {
-    const kmeander::PointsView rows = rows_of(points);
+    const kmeander::PointsView rows = view_of(points);
     need_rows(rows, centroids.shape(1));
     need(centroids.shape(0) > 0, "no centroids");
     need(labels.shape(0) == rows.count && squared.shape(0) == rows.count, "outputs are too short");
@@ -39,8 +41,8 @@ void merge_costs(const Centroids &previous, const Weights &previous_masses,
     need(previous.shape(1) == current.shape(1), "centroids differ in columns");
     need(previous_masses.shape(0) == n && current_masses.shape(0) == m,
          "one mass per centroid is needed");
-    for (const Out2 &out : {squared, costs})
-        need(out.shape(0) == n && out.shape(1) == m, "outputs do not fit the centroids");
+    for (const Out2 *out : {&squared, &costs})
+        need(out->shape(0) == n && out->shape(1) == m, "outputs do not fit the centroids");
     kmeander::merge_costs({aligned(previous.data()), aligned(previous_masses.data()), n},
                           {aligned(current.data()), aligned(current_masses.data()), m},
                           previous.shape(1), squared.data(), costs.data());
@@ -54,7 +56,8 @@ void average(const Centroids &previous, const Weights &previous_masses, const Ce
          "one mass and partner per centroid is needed");
     need(means.shape(0) == n && means.shape(1) == d, "outputs do not fit the centroids");
     for (std::size_t c = 0; c < n; ++c)
-        need(partners.data()[c] < static_cast<std::int64_t>(m), "a partner that there is not");
+        need(aligned(partners.data())[c] < static_cast<std::int64_t>(m),
+             "a partner that there is not");
     kmeander::average({aligned(previous.data()), aligned(previous_masses.data()), n},
                       {aligned(current.data()), aligned(current_masses.data()), m}, partners.data(),
                       d, means.data());
@@ -62,14 +65,14 @@ void average(const Centroids &previous, const Weights &previous_masses, const Ce
 
 std::tuple<std::size_t, double> summarise(const Points &points, std::optional<Weights> weights,
                                           Out2 means, Out1<double> masses) {
-    const kmeander::PointsView rows = rows_of(points);
+    const kmeander::PointsView rows = view_of(points);
     need_rows(rows, means.shape(1));
     const std::size_t m = means.shape(0);
     need(m > 0 && masses.shape(0) == m, "means and masses differ in length");
-    const double *shares = data_or_null(weights, rows.count);
+    const double *row_weights = data_or_null(weights, rows.count);
     const nb::gil_scoped_release release;
     const kmeander::CoresetSize found =
-        kmeander::summarise(rows, shares, m, means.data(), masses.data());
+        kmeander::summarise(rows, row_weights, m, means.data(), masses.data());
     return {found.count, found.within};
 }
 
@@ -77,7 +80,7 @@ using OutPoints =
     std::variant<Out2, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
 
 std::int64_t first_beyond(const Points &points, double limit, std::optional<OutPoints> copy) {
-    const kmeander::PointsView rows = rows_of(points);
+    const kmeander::PointsView rows = view_of(points);
     void *to = nullptr;
     if (copy)
         std::visit(
@@ -109,17 +112,21 @@ NB_MODULE(_kernel, module) {
     // of.
     nb::set_leak_warnings(false);
     module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
-    module.def("nearest", &nearest, "points"_a, "centroids"_a, "labels"_a.noconvert(),
-               "squared"_a.noconvert(), "n_threads"_a);
-    module.def("merge_costs", &merge_costs, "previous"_a, "previous_masses"_a, "current"_a,
-               "current_masses"_a, "squared"_a.noconvert(), "costs"_a.noconvert());
-    module.def("average", &average, "previous"_a, "previous_masses"_a, "current"_a,
-               "current_masses"_a, "partners"_a, "means"_a.noconvert());
-    module.def("summarise", &summarise, "points"_a, "weights"_a.none(), "means"_a.noconvert(),
-               "masses"_a.noconvert());
-    module.def("first_beyond", &first_beyond, "points"_a, "limit"_a,
+    module.def("nearest", &nearest, "points"_a.noconvert(), "centroids"_a.noconvert(),
+               "labels"_a.noconvert(), "squared"_a.noconvert(), "n_threads"_a);
+    module.def("merge_costs", &merge_costs, "previous"_a.noconvert(),
+               "previous_masses"_a.noconvert(), "current"_a.noconvert(),
+               "current_masses"_a.noconvert(), "squared"_a.noconvert(), "costs"_a.noconvert());
+    module.def("average", &average, "previous"_a.noconvert(), "previous_masses"_a.noconvert(),
+               "current"_a.noconvert(), "current_masses"_a.noconvert(), "partners"_a.noconvert(),
+               "means"_a.noconvert());
+    module.def("summarise", &summarise, "points"_a.noconvert(), "weights"_a.noconvert().none(),
+               "means"_a.noconvert(), "masses"_a.noconvert());
+    module.def("first_beyond", &first_beyond, "points"_a.noconvert(), "limit"_a,
                "copy"_a.noconvert().none() = nb::none());
     module.def("medians", &medians, "estimates"_a);
     module.def("instruction_set", &instruction_set);
-    border::define_window(module);
+    bindings::define_classes(module);
+    bindings::define_kmeans(module);
+    bindings::define_tracking(module);
 }

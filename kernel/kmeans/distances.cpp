@@ -73,6 +73,16 @@ MeanError measure(const PointsView &rows, const double *weights, const double *c
     return {error, std::sqrt(spread) / mass};
 }
 
+void displacements(const double *before, const double *now, std::size_t k, std::size_t d,
+                   double *moved) {
+    for (std::size_t c = 0; c < k; ++c) {
+        const double *from = before + c * d, *to = now + c * d;
+        double squared;
+        instruction_set().squared_pairs(&to, &from, 1, d, &squared);
+        moved[c] = std::sqrt(squared);
+    }
+}
+
 namespace {
 
 template <class T>

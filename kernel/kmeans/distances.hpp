@@ -23,6 +23,10 @@ MeanError measure(const PointsView &rows, const double *weights, const double *c
                   std::size_t k, std::size_t n_threads, std::int32_t *labels, float *upper,
                   float *lower);
 
+// Distance of each of k centroids from where it was before.
+void displacements(const double *before, const double *now, std::size_t k, std::size_t d,
+                   double *moved);
+
 // Position of the first value that is not finite or larger than `limit` in magnitude; -1 if none.
 // All are copied to `copy` on the way, unless that is null.
 std::int64_t first_beyond(const PointsView &rows, double limit, void *copy);

@@ -1,37 +1,119 @@
-// Which cluster each point of consecutive batches is in, with all that is known of it.
+// Partition: the cluster of each point of consecutive batches, with bounds of its distances and the
+// sufficient statistics of each batch and cluster.
 //
 // Never changed once it is made, so that windows share it and an old one stays whole whatever
-// happens to a new one.
+// happens to a new one. Batches and points that have left the window since are left out by an
+// offset: nothing is copied.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "kmeans/buffer.hpp"
 
 namespace kmeander {
 
-struct Division {
-    // Per point: its cluster, and bounds of the distances to its centroid and to all others, at the
-    // centroids `snapshot` (k, d); no bounds where that is empty.
-    struct Points {
-        Buffer<std::int32_t> labels;
-        Buffer<float> upper, lower;
-        std::vector<double> snapshot;
-    };
-    // Per batch and cluster, without decay; see batch.hpp.
-    struct Totals {
-        std::size_t n_batches, k, d;
-        Buffer<double> masses, sums, scatter;
-    };
+// Arrays of a partition, one entry per point; written once, then shared.
+struct PointArrays {
+    PointArrays() = default;
+    explicit PointArrays(std::size_t n_points)
+        : labels(n_points), upper(n_points), lower(n_points) {}
 
-    std::shared_ptr<const Points> points;
-    std::shared_ptr<const Totals> totals;  // null where they are not known
+    Buffer<std::int32_t> labels;
+    Buffer<float> upper, lower;    // empty where there are no bounds
+    std::vector<double> snapshot;  // (k, d)
+    std::size_t k = 0, d = 0;      // 0 where there are no bounds
+};
 
-    std::size_t n_points() const { return points->labels.size(); }
-    bool has_bounds() const { return !points->snapshot.empty(); }
+// Arrays of sufficient statistics, without decay; written once, then shared.
+struct SumArrays {
+    SumArrays(std::size_t n_batches, std::size_t k, std::size_t d)
+        : n_batches(n_batches),
+          k(k),
+          d(d),
+          masses(n_batches * k),
+          sums(n_batches * k * d),
+          scatter(n_batches * k) {}
+
+    const std::size_t n_batches, k, d;
+    Buffer<double> masses;   // (n_batches, k) weight
+    Buffer<double> sums;     // (n_batches, k, d) weighted sum of points
+    Buffer<double> scatter;  // (n_batches, k) squared distances to the mean of the batch's points
+};
+
+// What is known of the distances of points at the centroids `snapshot`: the upper bound is not
+// below the distance to the own centroid, the lower bound not above that to any other.
+class Bounds {
+public:
+    Bounds(std::span<const float> upper, std::span<const float> lower,
+           std::span<const double> snapshot, std::size_t k, std::size_t d);
+    Bounds(std::shared_ptr<const PointArrays> arrays, std::size_t first, std::size_t count);
+
+    std::span<const float> upper() const { return {arrays_->upper.data() + first_, count_}; }
+    std::span<const float> lower() const { return {arrays_->lower.data() + first_, count_}; }
+    std::span<const double> snapshot() const { return arrays_->snapshot; }
+    std::size_t k() const { return arrays_->k; }
+    std::size_t d() const { return arrays_->d; }
+
+private:
+    std::shared_ptr<const PointArrays> arrays_;
+    std::size_t first_, count_;
+};
+
+// Sufficient statistics of each batch and cluster: mass, sum, scatter. A function of points,
+// weights and labels alone.
+class ClusterSums {
+public:
+    explicit ClusterSums(std::shared_ptr<const SumArrays> arrays);
+
+    std::size_t n_batches() const { return count_; }
+    std::size_t k() const { return arrays_->k; }
+    std::size_t d() const { return arrays_->d; }
+    const double *masses() const { return arrays_->masses.data() + first_ * k(); }
+    const double *sums() const { return arrays_->sums.data() + first_ * k() * d(); }
+    const double *scatter() const { return arrays_->scatter.data() + first_ * k(); }
+
+    ClusterSums slice(std::size_t first, std::size_t count) const;
+
+private:
+    std::shared_ptr<const SumArrays> arrays_;
+    std::size_t first_ = 0, count_;
+};
+
+class Partition {
+public:
+    explicit Partition(std::shared_ptr<const PointArrays> points,
+                       std::optional<ClusterSums> sums = std::nullopt);
+    Partition(std::span<const std::int32_t> labels, const Bounds *bounds, const ClusterSums *sums);
+
+    std::size_t n_points() const { return count_; }
+    std::span<const std::int32_t> labels() const {
+        return {points_->labels.data() + first_, count_};
+    }
+    // Labels of the last points, which must be so many, each of one of k clusters.
+    std::span<const std::int32_t> last_labels(std::size_t n_points, std::size_t k) const;
+
+    bool has_bounds() const { return !points_->snapshot.empty(); }
+    Bounds bounds() const { return {points_, first_, count_}; }
+    const std::optional<ClusterSums> &sums() const { return sums_; }
+
+    // Without the first batches, which have so many points.
+    Partition without(std::size_t n_batches, std::size_t n_points) const;
+    // Of the first batch alone, which has so many points.
+    Partition of_first_batch(std::size_t n_points) const;
+    Partition without_sums() const;
+    Partition with_sums(std::optional<ClusterSums> sums) const;
+    // The same clusters under other numbers: the one at order[c] becomes number c. Without sums.
+    Partition renumbered(std::span<const std::int64_t> order) const;
+
+private:
+    std::shared_ptr<const PointArrays> points_;
+    std::size_t first_ = 0, count_;
+    std::optional<ClusterSums> sums_;
 };
 
 }  // namespace kmeander

@@ -71,7 +71,7 @@ std::vector<double> packed(const PointsView &rows, std::size_t n_blocks, Team &t
 
 SeedingReport seed(const PointsView &rows, const double *weights, const double *uniforms,
                    std::size_t k, std::size_t n_threads, std::int64_t *chosen, std::int32_t *labels,
-                   float *upper, float *lower) {
+                   float *upper, float *lower, std::vector<double> &drawn) {
     const InstructionSet &set = instruction_set();
     const std::size_t n = rows.count, d = rows.columns;
     const std::size_t n_blocks = (n + set.lanes - 1) / set.lanes, padded = n_blocks * set.lanes;
@@ -94,6 +94,8 @@ SeedingReport seed(const PointsView &rows, const double *weights, const double *
     for (std::size_t i = 0; i < n; ++i) draw.total(i / kChunkRows) += shares[i];
 
     SeedingReport seeds = {0, 0};
+    drawn.clear();
+    drawn.reserve(k * d);
     while (seeds.count < k) {
         const std::int64_t row = draw.row(uniforms[seeds.count]);
         if (row < 0) break;
@@ -104,6 +106,7 @@ SeedingReport seed(const PointsView &rows, const double *weights, const double *
                                              point.data(), seeds.count, state);
         });
         chosen[seeds.count++] = row;
+        drawn.insert(drawn.end(), point.begin(), point.end());
         seeds.n_distances += static_cast<std::int64_t>(n);
     }
     std::transform(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(n), labels,

@@ -171,8 +171,9 @@ TEST_P(OutOfMemory, InSeeding) {
         std::vector<std::int64_t> chosen(uniforms.size());
         std::vector<std::int32_t> labels(all.count);
         std::vector<float> upper(all.count), lower(all.count);
+        std::vector<double> seeds;
         seed(all, nullptr, uniforms.data(), uniforms.size(), GetParam(), chosen.data(),
-             labels.data(), upper.data(), lower.data());
+             labels.data(), upper.data(), lower.data(), seeds);
         Result result(chosen.begin(), chosen.end());
         append(result, labels);
         append(result, upper);

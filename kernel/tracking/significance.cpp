@@ -23,19 +23,20 @@ double effective(double sum, double sum_of_squares) {
 
 }  // namespace
 
-CandidateChanges compare(const SumsView &totals, const ComparedBatches &compared,
+CandidateChanges compare(const ClusterSums &sums, const ComparedBatches &compared,
                          const double *moved, double moved_level, double share_level,
                          double *evidence) {
-    const std::size_t k = totals.k, d = totals.d, last = totals.n_batches - 1;
+    const double *masses = sums.masses(), *all_sums = sums.sums(), *scatters = sums.scatter();
+    const std::size_t k = sums.k(), d = sums.d(), last = sums.n_batches() - 1;
     double *variance = evidence, *freedom = evidence + k, *squared = evidence + 2 * k,
            *noise = evidence + 3 * k, *share = evidence + 4 * k, *share_before = evidence + 5 * k,
            *n_before = evidence + 6 * k;
     const auto per_mass = [&](std::size_t b) {
         return compared.points_per_mass ? compared.points_per_mass[b] : 1.0;
     };
-    std::vector<double> sizes(totals.n_batches, 0.0);
+    std::vector<double> sizes(sums.n_batches(), 0.0);
     for (std::size_t b = 0; b <= last; ++b) {
-        for (std::size_t c = 0; c < k; ++c) sizes[b] += totals.masses[b * k + c];
+        for (std::size_t c = 0; c < k; ++c) sizes[b] += masses[b * k + c];
         sizes[b] *= per_mass(b);
     }
     std::vector<double> mean(d);
@@ -46,9 +47,9 @@ CandidateChanges compare(const SumsView &totals, const ComparedBatches &compared
         freedom[c] = 0.0;
         std::fill(mean.begin(), mean.end(), 0.0);
         for (std::size_t b = 0; b <= last; ++b) {
-            const double points = totals.masses[b * k + c] * per_mass(b);
+            const double points = masses[b * k + c] * per_mass(b);
             if (!compared.is_whole || compared.is_whole[b]) {
-                scatter += totals.scatter[b * k + c] * per_mass(b);
+                scatter += scatters[b * k + c] * per_mass(b);
                 freedom[c] += std::max(points - 1.0, 0.0);
             }
             if (b == last || compared.oldest[b] < compared.since[c]) continue;
@@ -56,17 +57,17 @@ CandidateChanges compare(const SumsView &totals, const ComparedBatches &compared
             older.all += decay * sizes[b];
             older.all_squares += decay * decay * sizes[b];
             if (points <= 0.0) continue;
-            older.mass += decay * totals.masses[b * k + c];
+            older.mass += decay * masses[b * k + c];
             older.points += decay * points;
             older.squares += decay * decay * points;
-            const double *sum = totals.sums + (b * k + c) * d;
+            const double *sum = all_sums + (b * k + c) * d;
             for (std::size_t j = 0; j < d; ++j) mean[j] += decay * sum[j];
         }
         variance[c] = freedom[c] > 0.0 ? scatter / freedom[c] : 0.0;
         squared[c] = noise[c] = 0.0;
-        const double mass = totals.masses[last * k + c], newest = mass * per_mass(last);
+        const double mass = masses[last * k + c], newest = mass * per_mass(last);
         if (newest > 0.0 && older.points > 0.0) {
-            const double *sum = totals.sums + (last * k + c) * d;
+            const double *sum = all_sums + (last * k + c) * d;
             double length = 0.0;
             for (std::size_t j = 0; j < d; ++j) {
                 const double before = mean[j] / older.mass, gap = sum[j] / mass - before;

@@ -6,16 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "simd/instruction_set.hpp"
+#include "kmeans/partition.hpp"
 
 namespace kmeander {
-
-struct SumsView {
-    std::size_t n_batches, k, d;
-    const double *masses;   // (n_batches, k) without decay
-    const double *sums;     // (n_batches, k, d)
-    const double *scatter;  // (n_batches, k) about the batch's own means
-};
 
 struct ComparedBatches {
     const double *decay;            // (n_batches,)
@@ -33,13 +26,13 @@ struct CandidateChanges {
 // its degrees of freedom, squared distance of the newest mean from the older one and the
 // expectation of that under noise, the newest share, the older one, and how many points the older
 // one is worth.
-inline constexpr std::size_t n_evidence = 7;
+inline constexpr std::size_t kEvidenceRows = 7;
 
 // Fill `evidence` and name the clusters at which it is worth a closer look: those whose squared
 // distance exceeds `moved_level` squared times its expectation, those whose share differs by
 // `share_level` deviations (by a quadratic form that is at least half the deviance), and those
 // whose centroid moved farther (`moved`, (k,)) than its points lie from it.
-CandidateChanges compare(const SumsView &totals, const ComparedBatches &compared,
+CandidateChanges compare(const ClusterSums &sums, const ComparedBatches &compared,
                          const double *moved, double moved_level, double share_level,
                          double *evidence);
 

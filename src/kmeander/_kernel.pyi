@@ -17,8 +17,8 @@ def nearest(
     n_threads: int,
 ) -> None: ...
 
-class Rows:
-    """A batch as the kernel holds it; it keeps the arrays alive."""
+class BatchHandle:
+    """A batch as the kernel reads it; it keeps the arrays alive."""
 
     def __init__(
         self,
@@ -27,43 +27,12 @@ class Rows:
         mass: float,  # weight of all points
     ) -> None: ...
 
-class Division:
-    """Which cluster each point of consecutive batches is in, and what is known. Never changed."""
-
-    def __init__(
-        self,
-        labels: Labels,  # in   (n,)
-        upper: NDArray[np.float32] | None = None,  # in   (n,) bound of the own distance
-        lower: NDArray[np.float32] | None = None,  # in   (n,) bound of all other distances
-        snapshot: Centroids | None = None,  # in   (k, d) where those bounds hold
-        masses: NDArray[np.float64] | None = None,  # in   (batches, k) without decay
-        sums: NDArray[np.float64] | None = None,  # in   (batches, k, d) without decay
-        scatter: NDArray[np.float64] | None = None,  # in   (batches, k) about the own means
-    ) -> None: ...
-    @property
-    def labels(self) -> Labels: ...
-    @property
-    def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None: ...  # upper, lower
-    @property
-    def snapshot(self) -> NDArray[np.float64]: ...  # (k * d,) empty without bounds
-    @property
-    def totals(
-        self,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None: ...
-    # masses, sums, scatter
-    def without_totals(self) -> Division: ...
-    def renumbered(
-        self,
-        order: NDArray[np.int64],  # in   (k,) the cluster that becomes number c
-        d: int,
-    ) -> Division: ...  # without totals
-
-class Window:
+class WindowHandle:
     """Batches in order of arrival, one aged t weighing rho**t. Never changed."""
 
     def __init__(
         self,
-        batches: tuple[Rows, ...],  # the oldest first
+        batches: tuple[BatchHandle, ...],  # the oldest first
         ages: Sequence[float],  # in   of each
         rho: float,
     ) -> None: ...
@@ -74,34 +43,94 @@ class Window:
     @property
     def mass(self) -> float: ...  # decayed
     @property
-    def n_effective(self) -> float: ...  # points of equal weight that tell as much
+    def n_effective(self) -> float: ...  # points of equal weight whose mean scatters as much
     @property
     def has_weights(self) -> bool: ...
 
+class Bounds:
+    """Bounds of the distances of points, at the centroids `snapshot`. Never changed."""
+
+    def __init__(
+        self,
+        upper: NDArray[np.float32],  # in   (n,) not below the distance to the own centroid
+        lower: NDArray[np.float32],  # in   (n,) not above the distance to any other
+        snapshot: Centroids,  # in   (k, d)
+    ) -> None: ...
+    @property
+    def upper(self) -> NDArray[np.float32]: ...
+    @property
+    def lower(self) -> NDArray[np.float32]: ...
+    @property
+    def snapshot(self) -> Centroids: ...
+
+class ClusterSums:
+    """Sufficient statistics of each batch and cluster, without decay. Never changed.
+
+    A function of points, weights and labels alone.
+    """
+
+    def __init__(
+        self,
+        masses: NDArray[np.float64],  # in   (batches, k) weight
+        sums: NDArray[np.float64],  # in   (batches, k, d) weighted sum of points
+        scatter: NDArray[np.float64],  # in   (batches, k) squared distances to the batch's own mean
+    ) -> None: ...
+    @property
+    def masses(self) -> NDArray[np.float64]: ...
+    @property
+    def sums(self) -> NDArray[np.float64]: ...
+    @property
+    def scatter(self) -> NDArray[np.float64]: ...
+
+class Partition:
+    """Which cluster each point of consecutive batches is in, and what is known. Never changed."""
+
+    def __init__(
+        self,
+        labels: Labels,  # in   (n,)
+        bounds: Bounds | None = None,
+        sums: ClusterSums | None = None,
+    ) -> None: ...
+    @property
+    def n_points(self) -> int: ...
+    @property
+    def labels(self) -> Labels: ...
+    @property
+    def bounds(self) -> Bounds | None: ...
+    @property
+    def sums(self) -> ClusterSums | None: ...
+    def without(
+        self,
+        n_batches: int,  # the oldest,
+        n_points: int,  # and their points
+    ) -> Partition: ...  # shares the arrays
+    def of_first_batch(self, n_points: int) -> Partition: ...  # shares the arrays
+    def without_sums(self) -> Partition: ...
+    def renumbered(
+        self,
+        order: NDArray[np.int64],  # in   (k,) the cluster that becomes number c
+    ) -> Partition: ...  # without sums
+
 def cluster_masses(
-    window: Window,
-    division: Division,  # in   of the first batches,
-    batches_gone: int,  # after so many that it begins with
-    points_gone: int,  # and their points
+    window: WindowHandle,
+    partition: Partition,  # in   of the first batches
     masses: Masses,  # out  (k,) decayed
 ) -> None: ...
 def measure(
-    batch: Rows,
+    batch: BatchHandle,
     centroids: Centroids,  # in   (k, d)
     n_threads: int,
-) -> tuple[float, float, Division]: ...  # mean squared distance, its relative standard error
+) -> tuple[float, float, Partition]: ...  # mean squared distance, its relative standard error
 def seed(
-    batch: Rows,
+    batch: BatchHandle,
     uniforms: NDArray[np.float64],  # in   (k,)  numbers in [0, 1): one draw each
     chosen: NDArray[np.int64],  # out  (k,)  rows drawn, of which the first n_seeds count
     n_threads: int,
-) -> tuple[int, int, Division]: ...  # n_seeds, distances computed, nearest of the rows drawn
+) -> tuple[int, int, Partition]: ...  # n_seeds, distances computed, nearest of the rows drawn
 def lloyd(
-    window: Window,
-    known: Division | None,  # in      of all batches, or of all but the newest,
-    batches_gone: int,  # after so many that it begins with
-    points_gone: int,  # and their points
-    newest: Division | None,  # in      of the newest
+    window: WindowHandle,
+    older: Partition | None,  # in      of all batches, or of all but the newest
+    newest: Partition | None,  # in      of the newest
     centroids: Centroids,  # in/out  (k, d)
     cluster_masses: Masses,  # out     (k,) decayed
     before: Centroids | None,  # in      (k, d) other places of the centroids
@@ -109,30 +138,25 @@ def lloyd(
     max_iter: int,
     shift: float,
     n_threads: int,
-) -> tuple[Division, int, int, bool, float, float, float, float, list[int]]: ...
+) -> tuple[Partition, int, int, bool, float, float, float, float, list[int]]: ...
 
 # passes, distances computed, converged; sums of squared distances, decayed over the window at the
 # start and at the end, and of the newest batch alone at the end; that of the window once more, each
 # batch under centroids made without it; clusters seeded anew
-def joined(
-    window: Window,
-    known: Division | None,  # in      see lloyd
-    batches_gone: int,
-    points_gone: int,
-    newest: Division | None,
-    centroids: Centroids,  # in      (k, d)
-) -> Division | None: ...  # of all points, if all are known at `centroids`
 def swap(
-    window: Window,
-    division: Division,  # in      of all points, at the centroids
+    window: WindowHandle,
+    older: Partition | None,  # in      see lloyd
+    newest: Partition | None,
     centroids: Centroids,  # in/out  (k, d)
     uniforms: NDArray[np.float64],  # in      (candidates,) numbers in [0, 1): one draw each
     n_threads: int,
-) -> tuple[Division, int, int, list[int]]: ...  # swaps, distances computed, clusters swapped
+) -> tuple[Partition, int, int, list[int]] | None: ...
+
+# swaps, distances computed, clusters swapped; None if not all points are known at the centroids
 def valleys(
-    window: Window,
+    window: WindowHandle,
     first: int,  # batches before it are not looked at
-    division: Division,  # in   of all points
+    partition: Partition,  # in   of all points
     centroids: Centroids,  # in   (k, d)
     masses: Masses,  # in   (k,)  of the clusters whose means the centroids are
     rows_per_cluster: int,  # newest rows of each cluster that are looked at
@@ -164,8 +188,8 @@ def summarise(
     masses: Masses,  # out  (m,)
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
 def compare(
-    division: Division,  # in   with totals
-    window: Window,
+    partition: Partition,  # in   with sums
+    window: WindowHandle,
     points_per_mass: Weights | None,  # in   (batches,)
     is_whole: NDArray[np.bool_] | None,  # in   (batches,) whether scatter tells how points vary
     oldest: NDArray[np.int64],  # in   (batches,) number of the oldest batch in each
@@ -173,27 +197,26 @@ def compare(
     moved: NDArray[np.float64],  # in   (k,) how far the centroids moved
     moved_level: float,
     share_level: float,
-    evidence: NDArray[np.float64],  # out  (7, k) see changes.hpp
+    evidence: NDArray[np.float64],  # out  (7, k) see significance.hpp
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
 def flows(
-    window: Window,
-    known: Division | None,  # in   of all batches but the newest, before,
-    points_gone: int,  # after so many points that it begins with
-    arrived: Division,  # in   of the newest, before
-    found: Division,  # in   of all, now
+    window: WindowHandle,
+    older: Partition | None,  # in   of all batches but the newest, before
+    arrived: Partition,  # in   of the newest, before
+    found: Partition,  # in   of all, now
     flow: NDArray[np.float64],  # out  (k, k)  decayed weight from each cluster to each
     newest: NDArray[np.float64],  # out  (k, k)  that of the newest batch
 ) -> None: ...
 def explain(
-    window: Window,
+    window: WindowHandle,
     n_batches: int,  # of which so many, the oldest, came before
-    division: Division,  # in   whose last points are theirs
+    partition: Partition,  # in   whose last points are theirs
     within: float,  # what their means hide of their error, decayed
-    batch: Rows,  # in   the newest
-    arrived: Division,  # in   of its points
+    batch: BatchHandle,  # in   the newest
+    arrived: Partition,  # in   of its points
     batch_within: float,  # what its means hide
     centroids: Centroids,  # in   (k, d)
-    n_parts: int,  # the most clusters to tell of
+    n_parts: int,  # the most clusters to report
     n_threads: int,
 ) -> tuple[
     float, list[float], list[float], list[tuple[int, int, _Cell, _Cell]]

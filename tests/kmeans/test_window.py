@@ -122,8 +122,8 @@ def test_small_batches_keep_no_sums_and_lose_nothing() -> None:
     small = fit_window(window_of(7, 7), centroids, Limits())
     large = fit_window(window_of(8, 8), centroids, Limits())
     assert small.window.partition is not None and large.window.partition is not None
-    assert small.window.partition.totals is None
-    assert large.window.partition.totals is not None
+    assert small.window.partition.sums is None
+    assert large.window.partition.sums is not None
     assert small.window.cluster_masses(2).sum() == 7 * 0.5 + 7
     again = fit_window(small.window, small.centroids, Limits())
     assert again.centroids.tobytes() == small.centroids.tobytes()
@@ -136,20 +136,20 @@ def test_kept_sums_are_those_of_the_labels(rng: np.random.Generator) -> None:
         window = window.aged(1.0, 99, None).joined_by(rng.normal(size=(50, 3)), weights)
         fit = fit_window(window, rng.normal(size=(4, 3)), Limits())
         window = fit.window
-    assert window.partition is not None and window.partition.totals is not None
-    totals = window.partition.totals
+    assert window.partition is not None and window.partition.sums is not None
+    sums = window.partition.sums
     for b, (batch, labels) in enumerate(zip(window.batches, window.labels, strict=True)):
         assert batch.weights is not None
         for k in range(4):
             mine = labels == k
             weights, points = batch.weights[mine], batch.points[mine]
-            assert totals.masses[b, k] == pytest.approx(weights.sum())
+            assert sums.masses[b, k] == pytest.approx(weights.sum())
             expected = (weights[:, None] * points).sum(axis=0)
-            np.testing.assert_allclose(totals.sums[b, k], expected, atol=1e-12)
+            np.testing.assert_allclose(sums.sums[b, k], expected, atol=1e-12)
             if mine.any():
                 mean = expected / weights.sum()
                 scatter = (weights[:, None] * (points - mean) ** 2).sum()
-                assert totals.scatter[b, k] == pytest.approx(scatter)
+                assert sums.scatter[b, k] == pytest.approx(scatter)
 
 
 def test_what_the_kernel_holds_is_put_away_and_taken_out(rng: np.random.Generator) -> None:

@@ -143,7 +143,7 @@ def test_a_window_keeps_mass_mean_and_error_to_rounding(
 def test_the_partition_of_a_summarised_window_is_that_of_a_full_pass(
     drawn: tuple[Window, Array, int],
 ) -> None:
-    """So are its totals, and Lloyd goes on from it as from nothing known."""
+    """So are its sums, and Lloyd goes on from it as from nothing known."""
     window, centroids, max_points = drawn
     summarised = summarise(window, max_points, centroids, Limits())
     found = summarised.window
@@ -152,10 +152,11 @@ def test_the_partition_of_a_summarised_window_is_that_of_a_full_pass(
     fresh = fit_window(bare, centroids, Limits(), only_assign=True).window.partition
     assert fresh is not None
     assert found.partition.labels.tolist() == fresh.labels.tolist()
-    if found.partition.totals is not None:
-        assert fresh.totals is not None
-        for name, values in vars(fresh.totals).items():
-            assert vars(found.partition.totals)[name].tobytes() == values.tobytes()
+    if found.partition.sums is not None:
+        assert fresh.sums is not None
+        for name in ("masses", "sums", "scatter"):
+            known, expected = getattr(found.partition.sums, name), getattr(fresh.sums, name)
+            assert known.tobytes() == expected.tobytes()
     later = centroids + 0.25
     carried = fit_window(found, later, Limits())
     blank = fit_window(bare, later, Limits())

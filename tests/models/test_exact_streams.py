@@ -174,14 +174,14 @@ def test_rounding_does_not_accumulate_over_ten_thousand_batches() -> None:
 
 def assert_sums_are_plain(model: FSKM, step: Step) -> None:
     window = model.window
-    assert window.partition is not None and window.partition.totals is not None
+    assert window.partition is not None and window.partition.sums is not None
     assert step.centroids is not None and step.surrogate_error is not None
     for i, (batch, labels) in enumerate(zip(window.batches, window.labels, strict=True)):
         for k in range(model.n_clusters):
             mine = labels == k
             assert batch.weights is not None
             total = (batch.weights[mine, np.newaxis] * batch.points[mine]).sum(axis=0)
-            np.testing.assert_allclose(window.partition.totals.sums[i, k], total, rtol=1e-14)
+            np.testing.assert_allclose(window.partition.sums.sums[i, k], total, rtol=1e-14)
     points = np.concatenate([batch.points for batch in window.batches])
     weights = np.concatenate(
         [

@@ -32,7 +32,7 @@ def test_there_are_half_lives_of_half_a_batch_to_four() -> None:
 @pytest.mark.parametrize("rho", RHOS)
 def test_means_are_those_of_the_plain_loops(rho: float) -> None:
     window, starts = random_window(3, 4, 2, 4)
-    window = fit_window(window, starts, Limits(), keep_totals=True).window
+    window = fit_window(window, starts, Limits(), keep_sums=True).window
     points = np.concatenate([batch.points for batch in window.batches])
     labels = np.concatenate(window.labels)
     weights = np.concatenate(

@@ -11,11 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kmeander import FSKM, PSKM, Batch, Step
+from kmeander import FSKM, PSKM, Batch, Step, _kernel
 from kmeander.exceptions import InputError
 from kmeander.kmeans.forgetting import NEGLIGIBLE
 from kmeander.kmeans.lloyd import Limits, fit_window, measure
-from kmeander.kmeans.partition import Partition
 from kmeander.tracking.drift_test import ALARM_Z, DriftTest, Estimate, ages_to_keep
 from tests import naive
 from tests.kmeans.test_local_search import random_window
@@ -118,7 +117,9 @@ def test_a_stream_that_always_changes_is_not_in_alarm() -> None:
 
 def arrival(epsilon: float, usual: list[Estimate], se: float = 0.05) -> DriftTest:
     estimate = Estimate(epsilon, se)
-    return DriftTest(1.0, Partition(np.zeros(0, np.int32)), estimate, estimate.z(usual, 500))
+    return DriftTest(
+        1.0, _kernel.Partition(np.zeros(0, np.int32)), estimate, estimate.z(usual, 500)
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 100.0])

@@ -17,7 +17,6 @@ from kmeander import FSKM, Batch, Event, InputError, Step, _kernel
 from kmeander.drifts.scenarios import ClusterConcept, evolve_clusters
 from kmeander.events import Explanation, Part
 from kmeander.kmeans.lloyd import Limits, fit_window, nearest
-from kmeander.kmeans.partition import Partition, Totals
 from kmeander.kmeans.window import Remembered, Summary, Window
 from kmeander.models.settings import DEFAULTS
 from kmeander.tracking.drift_test import DriftTest, Estimate
@@ -44,16 +43,17 @@ def test_the_kernel_compares_as_the_plain_loops_do(
     sums = rng.normal(size=(n_batches, n_clusters, n_features)) * masses[:, :, np.newaxis]
     scatter = rng.random((n_batches, n_clusters)) * np.maximum(masses - 1, 0)
     ages = [float(age) for age in reversed(range(n_batches))]
-    rows = tuple(_kernel.Rows(np.zeros((1, n_features)), None, 1.0) for _ in ages)
-    window = _kernel.Window(rows, ages, 0.7)
+    rows = tuple(_kernel.BatchHandle(np.zeros((1, n_features)), None, 1.0) for _ in ages)
+    window = _kernel.WindowHandle(rows, ages, 0.7)
     decay = window.decay
     index = n_batches + 3
     since = rng.integers(0, index + 1, size=n_clusters)
     moved = rng.random(n_clusters)
     found = np.empty((7, n_clusters))
     suspects = _kernel.compare(
-        Partition(np.zeros(0, np.int32), None, Totals(masses, sums, scatter)).division, window,
-        None, None, np.arange(index + 1 - n_batches, index + 1), since, moved, 2.0, 2.0, found,
+        _kernel.Partition(np.zeros(0, np.int32), None, _kernel.ClusterSums(masses, sums, scatter)),
+        window, None, None, np.arange(index + 1 - n_batches, index + 1),
+        since, moved, 2.0, 2.0, found,
     )  # fmt: skip
     expected = naive_changes.evidence(masses, sums, scatter, decay, since, index)
     for k, evidence in enumerate(expected):
@@ -340,7 +340,9 @@ def test_shares_are_exact_and_sum_to_one(seed: int, weighted: bool) -> None:
     centroids = rng.normal(size=(3, 3))
     window = window_of(batches, centroids, 0.6, weights)
     labels = nearest(window.batches[-1].points, centroids, 1)[0]
-    why = explain(window, window.batches[-1], Partition(labels), centroids, np.array([4, 7, 9]))
+    why = explain(
+        window, window.batches[-1], _kernel.Partition(labels), centroids, np.array([4, 7, 9])
+    )
     assert why is not None
     plain = np.ones(12) if weights is None else weights
     now = np.array(naive_changes.error_parts(batches[-1], plain, centroids))
@@ -366,7 +368,7 @@ def test_means_are_explained_with_what_they_hide() -> None:
     window = fit_window(window, centroids, Limits(), only_assign=True).window
     newest = replace(hidden, points=points + 5.0)
     labels = nearest(newest.points, centroids, 1)[0]
-    why = explain(window, newest, Partition(labels), centroids, np.arange(3))
+    why = explain(window, newest, _kernel.Partition(labels), centroids, np.arange(3))
     assert why is not None
     ones = np.ones(40)
     error = [
@@ -394,7 +396,9 @@ def test_the_reason_is_named(change: str, words: str) -> None:
     centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
     window = window_of([old, old, new], centroids, 0.5)
     labels = np.array([0, 0, 1, 1], dtype=np.int32)
-    why = explain(window, window.batches[-1], Partition(labels), centroids, np.array([0, 1]))
+    why = explain(
+        window, window.batches[-1], _kernel.Partition(labels), centroids, np.array([0, 1])
+    )
     assert why is not None
     assert why.words(["rpm", "temp"])[0] == words
 
@@ -406,7 +410,9 @@ def test_more_points_of_a_wide_cluster_are_a_reason() -> None:
     centroids = np.array([[0.0, 1.0], [50.0, 1.0]])
     window = window_of([old, old, new], centroids, 0.5)
     labels = np.array([0, 1, 1, 1, 1], dtype=np.int32)
-    why = explain(window, window.batches[-1], Partition(labels), centroids, np.array([0, 1]))
+    why = explain(
+        window, window.batches[-1], _kernel.Partition(labels), centroids, np.array([0, 1])
+    )
     assert why is not None
     assert why.difference == pytest.approx(0.3)
     assert [(part.cluster, part.cause, part.feature) for part in why.parts] == [(1, "share", 1)]
@@ -422,7 +428,7 @@ def test_a_drift_is_told_once_with_its_reason() -> None:
     remembered = window_of([old, old], centroids, 0.5)
     fit = fit_window(window, centroids, Limits(), before=centroids)
     lineage = Lineage.begun(centroids, 0)
-    newest = Partition(np.array([0, 0, 1, 1], dtype=np.int32))
+    newest = _kernel.Partition(np.array([0, 0, 1, 1], dtype=np.int32))
 
     def told(z: float, epsilon: float, last: Step | None) -> list[Event]:
         before = Before(lineage, centroids, remembered, last)

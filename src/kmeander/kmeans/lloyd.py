@@ -26,7 +26,6 @@ from kmeander.arrays import (
     checked_weights,
     frozen,
 )
-from kmeander.kmeans.partition import Partition, Totals
 from kmeander.kmeans.window import Remembered, Window
 
 
@@ -88,7 +87,7 @@ class LloydResult:
     converged: bool
     n_distances: int
     n_distances_plain: int
-    partition: Partition | None = None
+    partition: _kernel.Partition | None = None
 
 
 class WindowFit(NamedTuple):
@@ -108,13 +107,13 @@ class WindowFit(NamedTuple):
     converged: bool
     n_distances: int
     n_distances_plain: int
-    found: Partition  # that of the window, with totals, which may not be kept there
+    found: _kernel.Partition  # that of the window, with sums, which may not be kept there
 
     @property
-    def totals(self) -> Totals:
+    def sums(self) -> _kernel.ClusterSums:
         """What each batch adds to each cluster."""
-        assert self.found.totals is not None
-        return self.found.totals
+        assert self.found.sums is not None
+        return self.found.sums
 
 
 def fit_window(
@@ -124,24 +123,25 @@ def fit_window(
     *,
     before: Centroids | None = None,
     only_assign: bool = False,
-    keep_totals: bool = False,
+    keep_sums: bool = False,
 ) -> WindowFit:
     """Run weighted Lloyd from `centroids` on all batches of `window`.
 
     How far they end from `before` is found on the way. With `only_assign` no centroid moves: one
-    pass finds the partition, with all its totals. With `keep_totals` these are kept however small
+    pass finds the partition, with all its sums. With `keep_sums` these are kept however small
     the batches are.
     """
     held = window.held
-    n_clusters, n_features = centroids.shape
+    n_clusters = len(centroids)
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = centroids.copy()
     masses = np.empty(n_clusters)
     moved = None if before is None else np.empty(n_clusters)
-    division, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (
+    found, n_iter, n_distances, converged, initial, error, newest_error, left_out, reseeded = (
         _kernel.lloyd(
             held,
-            *window.known,
+            window.partition,
+            window.newest,
             centroids,
             masses,
             before,
@@ -152,11 +152,10 @@ def fit_window(
         )
     )
     n_points, mass, within, batch = held.n_points, held.mass, window.within, window.batches[-1]
-    found = Partition.of(division, n_features)
     kept = found
-    if 4 * n_clusters * len(window) > n_points and not (only_assign or keep_totals):
-        # Batches so small that the totals outweigh the points: made anew when needed.
-        kept = Partition.of(division.without_totals(), n_features)
+    if 4 * n_clusters * len(window) > n_points and not (only_assign or keep_sums):
+        # Batches so small that the sums outweigh the points: made anew when needed.
+        kept = found.without_sums()
     return WindowFit(
         window=window.divided(kept),
         centroids=frozen(centroids),
@@ -176,7 +175,7 @@ def fit_window(
 
 
 def fit_batch(
-    batch: Remembered, centroids: Centroids, limits: Limits, known: Partition | None = None
+    batch: Remembered, centroids: Centroids, limits: Limits, known: _kernel.Partition | None = None
 ) -> LloydResult:
     """Run weighted Lloyd from `centroids` on one batch."""
     fit = fit_window(Window(1.0, (batch,), (0.0,), None, known), centroids, limits)
@@ -210,13 +209,12 @@ class Measured(NamedTuple):
 
     error: float
     relative_se: float  # standard error of the error, as a share of it
-    partition: Partition
+    partition: _kernel.Partition
 
 
-def measure(rows: _kernel.Rows, centroids: Centroids, n_threads: int) -> Measured:
+def measure(rows: _kernel.BatchHandle, centroids: Centroids, n_threads: int) -> Measured:
     """Return the error of a batch, and all that is known of its points' distances."""
-    error, relative_se, division = _kernel.measure(rows, centroids, n_threads)
-    return Measured(error, relative_se, Partition.of(division, centroids.shape[1]))
+    return Measured(*_kernel.measure(rows, centroids, n_threads))
 
 
 def mean_error(

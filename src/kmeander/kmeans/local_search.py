@@ -12,7 +12,6 @@ from kmeander.arguments import whole_number
 from kmeander.arrays import Centroids, frozen
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import Limits, fit_window
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Window
 
 # Candidates tried at each batch with refine="swaps"; measured, see docs/decisions/models.md.
@@ -67,18 +66,16 @@ def swap_centroids(
     ----------
     .. [1] Lattanzi, Sohler, "A Better k-means++ Algorithm via Local Search", ICML 2019.
     """
-    window, n_distances = _measured(window, centroids, limits)
-    known = window.partition
-    assert known is not None
     moved = np.array(centroids, dtype=np.float64, order="C")
-    division, n_swaps, n_computed, swapped = _kernel.swap(
-        window.held,
-        known.division,
-        moved,
-        rng.random(n_candidates),
-        limits.threads,
-    )
-    partition = Partition.of(division, moved.shape[1], known.batches_gone)
+    uniforms, n_threads = rng.random(n_candidates), limits.threads
+    n_distances = 0
+    found = _kernel.swap(window.held, window.partition, window.newest, moved, uniforms, n_threads)
+    if found is None:  # labels and bounds are not known at these centroids
+        fit = fit_window(window, centroids, limits, only_assign=True)
+        window, n_distances = fit.window, fit.n_distances
+        found = _kernel.swap(window.held, window.partition, None, moved, uniforms, n_threads)
+        assert found is not None
+    partition, n_swaps, n_computed, swapped = found
     if len(swapped) > 1:
         moved, partition = _near_their_old_places(centroids, moved, partition, swapped)
     return Refined(
@@ -92,8 +89,8 @@ def swap_centroids(
 
 
 def _near_their_old_places(
-    before: Centroids, after: Centroids, partition: Partition, swapped: list[int]
-) -> tuple[Centroids, Partition]:
+    before: Centroids, after: Centroids, partition: _kernel.Partition, swapped: list[int]
+) -> tuple[Centroids, _kernel.Partition]:
     """Return centroids and partition with the swapped clusters numbered anew, the shortest way.
 
     Several swaps may hand a place on from one cluster to another; its id should stay there.
@@ -103,16 +100,4 @@ def _near_their_old_places(
     squared = ((before[swapped][:, np.newaxis] - after[swapped]) ** 2).sum(axis=2)
     order = np.arange(len(after))
     order[swapped] = np.array(swapped)[linear_sum_assignment(squared)[1]]
-    n_features = after.shape[1]
-    division = partition.division.renumbered(order, n_features)
-    return after[order], Partition.of(division, n_features)
-
-
-def _measured(window: Window, centroids: Centroids, limits: Limits) -> tuple[Window, int]:
-    """Return the window with labels and bounds at `centroids`, and the distances that it took."""
-    division = _kernel.joined(window.held, *window.known, centroids)
-    if division is None:
-        fit = fit_window(window, centroids, limits, only_assign=True)
-        return fit.window, fit.n_distances
-    _, batches_gone, _, _ = window.known
-    return window.divided(Partition.of(division, centroids.shape[1], batches_gone)), 0
+    return after[order], partition.renumbered(order)

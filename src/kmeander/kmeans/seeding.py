@@ -13,7 +13,6 @@ from kmeander.arguments import generator_for, seed_from, thread_count, whole_num
 from kmeander.arrays import Centroids, Points, Weights, checked_points, checked_weights
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import Limits, LloydResult, fit_batch
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Remembered
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Seeds:
     centroids: Centroids
     # Each point's nearest seed: seeding has measured them all. Labels are final only where bounds
     # are apart; Lloyd sees to the rest.
-    partition: Partition
+    partition: _kernel.Partition
     n_distances: int
     n_distances_plain: int  # without the last seed's, which only the partition needs
 
@@ -72,14 +71,14 @@ def draw_seeds(
 
 def _drawn(batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int) -> Seeds:
     chosen = np.empty(n_clusters, dtype=np.int64)
-    n_seeds, n_distances, division = _kernel.seed(
+    n_seeds, n_distances, partition = _kernel.seed(
         batch.rows, rng.random(n_clusters), chosen, n_threads
     )
-    n_features = batch.points.shape[1]
+    assert partition.bounds is not None
     return Seeds(
         rows=chosen[:n_seeds],
-        centroids=division.snapshot.reshape(-1, n_features),
-        partition=Partition.of(division, n_features),
+        centroids=partition.bounds.snapshot,
+        partition=partition,
         n_distances=n_distances,
         n_distances_plain=min(n_seeds, n_clusters - 1) * batch.n_points,
     )

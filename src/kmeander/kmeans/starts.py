@@ -23,7 +23,6 @@ from kmeander.arrays import (
 )
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import Limits, LloydResult
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.seeding import kmeans
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Start(NamedTuple):
     centroids: Centroids
     n_distances: int = 0
     n_distances_plain: int = 0
-    newest: Partition | None = None  # of the batch, where its K-means has left one
+    newest: _kernel.Partition | None = None  # of the batch, where its K-means has left one
 
     def plus(self, n_distances: int, plain: int | None = None) -> Start:
         """Return the same after so many more distances; a plain Lloyd needs `plain` or as many."""
@@ -175,7 +174,7 @@ def _start(
     centroids: Centroids,
     matching: Matching,
     *runs: LloydResult,
-    newest: Partition | None = None,
+    newest: _kernel.Partition | None = None,
 ) -> Start:
     # The last run's clusters were measured against the previous ones, each against each.
     n_matched = len(matching) * len(runs[-1].centroids)
@@ -187,15 +186,14 @@ def _start(
     )
 
 
-def _renumbered(found: LloydResult, matching: Matching) -> Partition | None:
+def _renumbered(found: LloydResult, matching: Matching) -> _kernel.Partition | None:
     """Return the partition of the batch under the ids of the previous centroids.
 
     None where one of those has no partner: its distances are not known.
     """
     if found.partition is None or len(found.centroids) < len(matching):
         return None
-    n_features = found.centroids.shape[1]
-    return Partition.of(found.partition.division.renumbered(matching, n_features), n_features)
+    return found.partition.renumbered(matching)
 
 
 def _merge(previous: Clusters, current: Clusters, rng: np.random.Generator) -> LloydResult:

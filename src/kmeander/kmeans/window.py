@@ -12,7 +12,6 @@ import numpy as np
 from kmeander import _kernel
 from kmeander.arrays import Labels, Masses, Points, Weights
 from kmeander.kmeans.forgetting import AGE_ROUNDING
-from kmeander.kmeans.partition import Bounds, Partition, Totals
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Remembered:
         points: Points,
         weights: Weights | None,
         summary: Summary | None = None,
-        rows: _kernel.Rows | None = None,
+        rows: _kernel.BatchHandle | None = None,
     ) -> None:
         own = vars(self)
         own["points"], own["weights"], own["summary"] = points, weights, summary
@@ -50,9 +49,9 @@ class Remembered:
             own["rows"] = rows
 
     @cached_property
-    def rows(self) -> _kernel.Rows:
+    def rows(self) -> _kernel.BatchHandle:
         """Points and weights as the kernel holds them."""
-        return _kernel.Rows(self.points, self.weights, self.mass)
+        return _kernel.BatchHandle(self.points, self.weights, self.mass)
 
     def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
         return Remembered, (self.points, self.weights, self.summary)
@@ -109,16 +108,16 @@ class Window:
     rho: float
     batches: tuple[Remembered, ...] = ()
     ages: tuple[float, ...] = ()
-    partition: Partition | None = None
-    newest: Partition | None = None
+    partition: _kernel.Partition | None = None
+    newest: _kernel.Partition | None = None
 
     def __init__(
         self,
         rho: float,
         batches: tuple[Remembered, ...] = (),
         ages: tuple[float, ...] = (),
-        partition: Partition | None = None,
-        newest: Partition | None = None,
+        partition: _kernel.Partition | None = None,
+        newest: _kernel.Partition | None = None,
     ) -> None:
         # Not one by one through the guard of a frozen class, which would take three times as long.
         own = vars(self)
@@ -132,9 +131,11 @@ class Window:
         return Window, (self.rho, self.batches, self.ages, self.partition, self.newest)
 
     @cached_property
-    def held(self) -> _kernel.Window:
+    def held(self) -> _kernel.WindowHandle:
         """Batches and what they weigh, as the kernel holds them."""
-        return _kernel.Window(tuple([batch.rows for batch in self.batches]), self.ages, self.rho)
+        return _kernel.WindowHandle(
+            tuple([batch.rows for batch in self.batches]), self.ages, self.rho
+        )
 
     @cached_property
     def has_summaries(self) -> bool:
@@ -193,20 +194,7 @@ class Window:
         """Batches that `partition` covers: all, or all but the newest; none where there is none."""
         if self.partition is None:
             return 0
-        return len(self.batches) - (len(self.partition.labels) < self.n_points)
-
-    @property
-    def known(self) -> tuple[_kernel.Division | None, int, int, _kernel.Division | None]:
-        """What the kernel holds of both partitions.
-
-        That of the first batches, how many batches and points it begins with that have gone, and
-        that of the newest.
-        """
-        first, newest = self.partition, self.newest
-        of_newest = None if newest is None else newest.division
-        if first is None:
-            return None, 0, 0, of_newest
-        return first.division, first.batches_gone, first.points_gone, of_newest
+        return len(self.batches) - (self.partition.n_points < self.n_points)
 
     @property
     def labels(self) -> list[Labels]:
@@ -231,10 +219,7 @@ class Window:
         if self.partition is None or not self.batches:
             return np.zeros(n_clusters)
         masses = np.empty(n_clusters)
-        known = self.partition
-        _kernel.cluster_masses(
-            self.held, known.division, known.batches_gone, known.points_gone, masses
-        )
+        _kernel.cluster_masses(self.held, self.partition, masses)
         return masses
 
     def aged(
@@ -278,9 +263,9 @@ class Window:
         self,
         points: Points,
         weights: Weights | None,
-        partition: Partition | None = None,
+        partition: _kernel.Partition | None = None,
         within: float | None = None,
-        rows: _kernel.Rows | None = None,
+        rows: _kernel.BatchHandle | None = None,
     ) -> Window:
         """Append the newest batch, with age 0, and its partition where one is known.
 
@@ -295,7 +280,7 @@ class Window:
         vars(joined)["has_summaries"] = summary is not None or self.has_summaries
         return joined
 
-    def divided(self, partition: Partition) -> Window:
+    def divided(self, partition: _kernel.Partition) -> Window:
         """Return the window under a new partition of all its points."""
         divided = object.__new__(Window)
         # What has been worked out of the weights stays true.
@@ -306,7 +291,7 @@ class Window:
         """Return everything as arrays and numbers."""
         partition = self.partition
         bounds = None if partition is None else partition.bounds
-        totals = None if partition is None else partition.totals
+        sums = None if partition is None else partition.sums
         return {
             "rho": self.rho,
             "ages": list(self.ages),
@@ -317,8 +302,8 @@ class Window:
                 for batch in self.batches
             ],
             "labels": None if partition is None else partition.labels,
-            "bounds": None if bounds is None else dict(vars(bounds)),
-            "totals": None if totals is None else dict(vars(totals)),
+            "bounds": _fields(bounds, "upper", "lower", "snapshot"),
+            "totals": _fields(sums, "masses", "sums", "scatter"),
         }
 
     @classmethod
@@ -337,10 +322,10 @@ class Window:
                 array.flags.writeable = False
         partition = None
         if state["labels"] is not None:
-            partition = Partition(
+            partition = _kernel.Partition(
                 state["labels"],
-                None if bounds is None else Bounds(**bounds),
-                None if totals is None else Totals(**totals),
+                None if bounds is None else _kernel.Bounds(**bounds),
+                None if totals is None else _kernel.ClusterSums(**totals),
             )
         summaries = [None if known is None else Summary(**known) for known in state["summaries"]]
         return cls(
@@ -349,3 +334,7 @@ class Window:
             tuple(state["ages"]),
             partition,
         )
+
+
+def _fields(record: Any, *names: str) -> dict[str, Any] | None:
+    return None if record is None else {name: getattr(record, name) for name in names}

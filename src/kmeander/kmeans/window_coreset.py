@@ -17,7 +17,6 @@ import numpy as np
 from kmeander import _kernel
 from kmeander.arrays import Centroids, Labels, Weights, frozen
 from kmeander.kmeans.lloyd import Limits, fit_window
-from kmeander.kmeans.partition import Bounds, Partition, Totals
 from kmeander.kmeans.window import Remembered, Summary, Window
 
 # Batches are summarised together up to a quarter of all points, and half of those are left ...
@@ -41,7 +40,7 @@ class _Part:
     batch: Remembered
     age: float
     decay: float
-    partition: Partition
+    partition: _kernel.Partition
 
     @property
     def n_points(self) -> int:
@@ -188,7 +187,7 @@ def _parts_of(window: Window) -> list[_Part]:
     parts, rest = [], window.partition
     for batch, age, decay in zip(window.batches, window.ages, window.decay.tolist(), strict=True):
         n_points = len(batch.points)
-        parts.append(_Part(batch, age, decay, rest.of_the_first(n_points)))
+        parts.append(_Part(batch, age, decay, rest.of_first_batch(n_points)))
         rest = rest.without(1, n_points)
     return parts
 
@@ -198,24 +197,24 @@ def _window_of(parts: Sequence[_Part], before: Window) -> Window:
     assert before.partition is not None
     each = [part.partition for part in parts]
     labels: Labels = np.concatenate([known.labels for known in each])
-    bounds, totals = before.partition.bounds, before.partition.totals
+    bounds, sums = before.partition.bounds, before.partition.sums
     if bounds is not None:
-        every = [known.bounds for known in each if known.bounds is not None]
-        bounds = Bounds(
-            frozen(np.concatenate([known.upper for known in every])),
-            frozen(np.concatenate([known.lower for known in every])),
+        of_each = [known.bounds for known in each if known.bounds is not None]
+        bounds = _kernel.Bounds(
+            np.concatenate([known.upper for known in of_each]),
+            np.concatenate([known.lower for known in of_each]),
             bounds.snapshot,
         )
-    if totals is not None:
-        sums = [known.totals for known in each if known.totals is not None]
-        totals = Totals(
-            frozen(np.concatenate([known.masses for known in sums])),
-            frozen(np.concatenate([known.sums for known in sums])),
-            frozen(np.concatenate([known.scatter for known in sums])),
+    if sums is not None:
+        sums_of_each = [known.sums for known in each if known.sums is not None]
+        sums = _kernel.ClusterSums(
+            np.concatenate([known.masses for known in sums_of_each]),
+            np.concatenate([known.sums for known in sums_of_each]),
+            np.concatenate([known.scatter for known in sums_of_each]),
         )
     return Window(
         before.rho,
         tuple(part.batch for part in parts),
         tuple(part.age for part in parts),
-        Partition(frozen(labels), bounds, totals),
+        _kernel.Partition(labels, bounds, sums),
     )

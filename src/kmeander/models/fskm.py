@@ -134,7 +134,7 @@ class FSKM(StreamModel):
             found.start.centroids,
             limits,
             before=centroids,
-            keep_totals=known.rho_choice is not None,
+            keep_sums=known.rho_choice is not None,
         )
         before = Before(lineage, centroids, known.window, known.step)
         tracked = track(
@@ -151,7 +151,7 @@ class FSKM(StreamModel):
             return known._replace(rho_choice=None) if known.rho_choice else known, 0
         assert known.centroids is not None
         partition = known.window.partition
-        if known.rho_choice is None or partition is None or partition.totals is None:
+        if known.rho_choice is None or partition is None or partition.sums is None:
             # rho was given until now
             return known._replace(rho_choice=known.rho_choice or RhoChoice()), 0
         threads = self.settings.limits.threads

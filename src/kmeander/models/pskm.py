@@ -15,7 +15,7 @@ from kmeander.kmeans.window import Window
 from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.stages import (
-    Found,
+    Searched,
     assigned_by,
     begin,
     check_batch,
@@ -118,4 +118,6 @@ class PSKM(StreamModel):
         fit = fit_window(window, start.centroids, settings.limits, before=known.centroids)
         before = Before(known.lineage, known.centroids, known.window, known.step)
         tracked = track(before, arrival, window, fit, batch.index, limits=settings.limits)
-        return self._keep(record(known, batch, arrival, Found(window, start), fit, tracked, begun))
+        return self._keep(
+            record(known, batch, arrival, Searched(window, start), fit, tracked, begun)
+        )

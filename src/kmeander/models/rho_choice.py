@@ -66,9 +66,9 @@ def means(window: Window, rho: float, centroids: Centroids) -> Centroids:
     sums: every batch keeps its own per cluster.
     """
     assert window.partition is not None
-    totals = window.partition.totals
-    assert totals is not None, "a model that chooses rho keeps totals"
+    known = window.partition.sums
+    assert known is not None, "a model that chooses rho keeps sums"
     decay = np.array([rho**age for age in window.ages])
-    masses = (decay[:, np.newaxis] * totals.masses).sum(axis=0)[:, np.newaxis]
-    sums = (decay[:, np.newaxis, np.newaxis] * totals.sums).sum(axis=0)
+    masses = (decay[:, np.newaxis] * known.masses).sum(axis=0)[:, np.newaxis]
+    sums = (decay[:, np.newaxis, np.newaxis] * known.sums).sum(axis=0)
     return np.where(masses > 0, sums / np.where(masses > 0, masses, 1.0), centroids)

@@ -138,8 +138,8 @@ def begin(
     partition = seeds.partition if n_surplus == 0 else None
     window = Window(settings.first_rho).joined_by(points, weights, partition, known.within(batch))
     found = search(window, start, settings, seed, batch.index)
-    keep_totals = known.rho_choice is not None
-    fit = fit_window(found.window, found.start.centroids, limits, keep_totals=keep_totals)
+    keep_sums = known.rho_choice is not None
+    fit = fit_window(found.window, found.start.centroids, limits, keep_sums=keep_sums)
     tracked = Tracked(Lineage.begun(fit.centroids, batch.index))
     return record(known, batch, None, found, fit, tracked, begun)
 
@@ -171,7 +171,7 @@ def assigned_by(arrival: DriftTest, start: Start, batch: Batch, before: Centroid
     return Start(before, start.n_distances + n_measured, start.n_distances_plain, arrival.partition)
 
 
-class Found(NamedTuple):
+class Searched(NamedTuple):
     """Where local search ended."""
 
     window: Window
@@ -181,10 +181,10 @@ class Found(NamedTuple):
 
 def search(
     window: Window, start: Start, settings: PrivilegedSettings, seed: int, index: int
-) -> Found:
+) -> Searched:
     """Try to put centroids where they are needed more, where the settings ask for it."""
     if not settings.n_candidates:
-        return Found(window, start)
+        return Searched(window, start)
     rng = generator_for(seed, index, 2)
     found = swap_centroids(window, start.centroids, settings.n_candidates, rng, settings.limits)
     start = Start(
@@ -193,14 +193,14 @@ def search(
         start.n_distances_plain + found.n_distances_plain,
         start.newest,
     )
-    return Found(found.window, start, found.swapped)
+    return Searched(found.window, start, found.swapped)
 
 
 def record(
     known: State,
     batch: Batch,
     arrival: DriftTest | None,
-    found: Found,
+    found: Searched,
     fit: WindowFit,
     tracked: Tracked,
     begun: float,

@@ -11,7 +11,6 @@ from kmeander import _kernel
 from kmeander.arrays import Centroids
 from kmeander.kmeans.forgetting import NEGLIGIBLE
 from kmeander.kmeans.lloyd import Limits, measure
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Window
 from kmeander.records import Batch
 
@@ -67,7 +66,7 @@ class DriftTest(NamedTuple):
     """A batch under the centroids before it."""
 
     error: float  # of the batch, before it is learned
-    partition: Partition
+    partition: _kernel.Partition
     estimate: Estimate | None = None
     z: float | None = None
 

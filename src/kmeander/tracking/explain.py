@@ -9,7 +9,6 @@ import numpy as np
 from kmeander import _kernel
 from kmeander.arrays import Centroids
 from kmeander.events import Explanation, Part
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Remembered, Window
 from kmeander.records import Ids
 
@@ -20,7 +19,7 @@ N_PARTS = 3
 def explain(
     window: Window,
     batch: Remembered,
-    arrived: Partition,
+    arrived: _kernel.Partition,
     before: Centroids,
     ids: Ids,
     n_threads: int = 1,
@@ -56,10 +55,10 @@ def explain(
     difference, clusters, columns, parts = _kernel.explain(
         window.held,
         window.n_divided,
-        window.partition.division,
+        window.partition,
         window.within,
         batch.rows,
-        arrived.division,
+        arrived,
         batch.within,
         before,
         N_PARTS,

@@ -13,7 +13,6 @@ from kmeander import _kernel
 from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event
 from kmeander.kmeans.lloyd import WindowFit
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Window
 from kmeander.tracking.lineage import NOBODY, Lineage, endings
 
@@ -52,7 +51,7 @@ def match_ids(
     window: Window,
     fit: WindowFit,
     before: Centroids,
-    arrived: Partition,
+    arrived: _kernel.Partition,
     suspects: list[int],
     index: int,
     remembered: Window | None = None,
@@ -134,7 +133,7 @@ def match_ids(
 
 
 def _flows(
-    window: Window, fit: WindowFit, newest: Partition, n_clusters: int
+    window: Window, fit: WindowFit, newest: _kernel.Partition, n_clusters: int
 ) -> tuple[Table, Table]:
     """Return the weight that went from each row before to each row now.
 
@@ -142,16 +141,7 @@ def _flows(
     come from the nearest of the old centroids.
     """
     flow, arrived = np.empty((2, n_clusters, n_clusters))
-    known, _, points_gone, _ = window.known
-    _kernel.flows(
-        window.held,
-        known,
-        points_gone,
-        newest.division,
-        fit.found.division,
-        flow,
-        arrived,
-    )
+    _kernel.flows(window.held, window.partition, newest, fit.found, flow, arrived)
     arrived /= window.batches[-1].mass
     return flow, arrived
 
@@ -212,8 +202,8 @@ def _is_of_both(
 ) -> NDArray[np.bool_]:
     """Whether the newest points of `rows` have the mean of `one` and each of `others` together."""
     homes, shares = past.homes, past.shares
-    masses = np.maximum(fit.totals.masses[-1, rows], 1e-300)
-    means = fit.totals.sums[-1, rows] / masses[..., np.newaxis]
+    masses = np.maximum(fit.sums.masses[-1, rows], 1e-300)
+    means = fit.sums.sums[-1, rows] / masses[..., np.newaxis]
     part = shares[others] / np.maximum(shares[others] + shares[one], 1e-300)
     ways = homes[others] - homes[one]
     off = means - homes[one] - part[:, np.newaxis] * ways
@@ -249,7 +239,7 @@ def _taker(row: int, sources: NDArray[np.intp], fit: WindowFit, past: _Past) -> 
 
     When two clusters become one, the one that is left has the share of both, and the mean of both.
     """
-    masses = fit.totals.masses[-1]
+    masses = fit.sums.masses[-1]
     lost, gained = past.shares[row], masses / masses.sum() - past.shares[sources]
     rows = np.flatnonzero((sources != NOBODY) & (gained >= GAINED * lost) & (masses > 0))
     if lost > 0 and len(rows):

@@ -81,9 +81,9 @@ def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     --------
     >>> half, far = np.linspace(0.0, 1.0, 200)[:, np.newaxis], 50.0
     >>> points = np.concatenate([half, half + 1.0, half + far, half + far + 5.0])
-    >>> from kmeander.kmeans.partition import Partition
+    >>> from kmeander import _kernel
     >>> labels = np.repeat(np.array([0, 1, 2, 2], dtype=np.int32), 200)
-    >>> window = Window(0.5).joined_by(points, None, None).divided(Partition(labels))
+    >>> window = Window(0.5).joined_by(points, None, None).divided(_kernel.Partition(labels))
     >>> misfits(window, np.array([[0.5], [1.5], [53.0]]), np.array([200.0, 200.0, 400.0]))
     Misfits(merged=((0, 1),), holds_two=(2,))
     """
@@ -108,7 +108,7 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
     _kernel.valleys(
         window.held,
         first,
-        window.partition.division,
+        window.partition,
         centroids,
         masses,
         ROWS_PER_CLUSTER,

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.kmeans.partition import Partition
 from kmeander.kmeans.window import Window
 
 Vector = NDArray[np.float64]
@@ -89,7 +88,7 @@ class Changes(NamedTuple):
 
 
 def significant_changes(
-    found: Partition,
+    found: _kernel.Partition,
     window: Window,
     since: NDArray[np.int64],
     index: int,
@@ -101,7 +100,7 @@ def significant_changes(
     Parameters
     ----------
     found : Partition
-        Of the window's batches under its centroids, with totals.
+        Of the window's batches under its centroids, with sums.
     window : Window
         With the newest batch.
     since : ndarray of shape (n_clusters,)
@@ -125,7 +124,7 @@ def significant_changes(
     """
     evidence = np.empty((_N_EVIDENCE, len(since)))
     suspects_moved, suspects_share, elsewhere = _kernel.compare(
-        found.division,
+        found,
         window.held,
         _points_per_mass(window),
         *_extents(window, index),

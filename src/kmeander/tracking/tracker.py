@@ -6,10 +6,10 @@ from dataclasses import replace
 from math import dist
 from typing import NamedTuple
 
+from kmeander import _kernel
 from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event, Explanation
 from kmeander.kmeans.lloyd import Limits, WindowFit, fit_window
-from kmeander.kmeans.partition import Totals
 from kmeander.kmeans.window import Window
 from kmeander.records import Ids, Step
 from kmeander.tracking.drift_test import DriftTest
@@ -106,7 +106,7 @@ def track(
     if changes.moved or changes.shares:
         ids = lineage.ids if has_forgotten else matched.ids  # of the rows that were compared
         if suspects or has_forgotten:
-            changes = _confirmed(changes, fit.totals, ids, matched, centroids)
+            changes = _confirmed(changes, fit.sums, ids, matched, centroids)
         n_batches = compared.window.n_batches
         reported, matched = _move_and_share_events(
             changes, ids, matched, born, n_batches, centroids, index
@@ -134,14 +134,14 @@ def _begins(arrival: DriftTest, last: Step | None, levels: Levels) -> bool:
 
 
 def _confirmed(
-    changes: Changes, totals: Totals, ids: Ids, lineage: Lineage, before: Centroids
+    changes: Changes, known: _kernel.ClusterSums, ids: Ids, lineage: Lineage, before: Centroids
 ) -> Changes:
     """Return the changes of which the cluster itself shows at least half.
 
     Changes are found in the cells of the old centroids. Where a centroid was put elsewhere, points
     of a new cluster may have come to an old one's cell: that cluster has neither moved nor grown.
     """
-    masses, sums = totals.masses[-1], totals.sums[-1]
+    masses, sums = known.masses[-1], known.sums[-1]
     total = float(masses.sum())
     rows = {number: row for row, number in enumerate(lineage.ids.tolist())}
 

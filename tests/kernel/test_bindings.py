@@ -1,0 +1,321 @@
+"""The border between Python and the kernel: what it offers, refuses and never copies."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import kmeander
+from kmeander import _kernel, weighted_lloyd
+
+
+def test_the_stub_names_what_the_module_has() -> None:
+    stub = ast.parse((Path(kmeander.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
+    assert _offered(_kernel) == _promised(stub.body)
+
+
+def _promised(body: list[ast.stmt]) -> dict[str, Any]:
+    """Functions with their parameters, properties, and classes with theirs."""
+    promised: dict[str, Any] = {}
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            promised[node.name] = _promised(node.body)
+        elif isinstance(node, ast.FunctionDef):
+            names = [argument.arg for argument in node.args.args if argument.arg != "self"]
+            promised[node.name] = None if node.decorator_list else names
+    return promised
+
+
+def _offered(holder: Any) -> dict[str, Any]:
+    offered: dict[str, Any] = {}
+    for name in dir(holder):
+        member = getattr(holder, name)
+        if isinstance(member, type) and not name.startswith("_"):
+            offered[name] = _offered(member)
+        elif isinstance(member, property):
+            offered[name] = None
+        elif not name.startswith("_") or (name == "__init__" and isinstance(holder, type)):
+            signature = member.__doc__.splitlines()[0]
+            offered[name] = re.findall(r"(\w+): ", signature)
+    return offered
+
+
+# A window of two batches of four rows in two columns, two clusters, and what is known of them.
+POINTS, CENTROIDS = np.arange(8.0).reshape(4, 2), np.array([[1.0, 2.0], [5.0, 6.0]])
+LABELS, UPPER = np.array([0, 0, 1, 1], np.int32), np.full(4, 9, np.float32)
+LOWER, TABLE = np.zeros(4, np.float32), np.ones((1, 2))
+SUMS = np.ones((1, 2, 2))
+BATCH = _kernel.BatchHandle(POINTS, None, 4.0)
+BOUNDS = _kernel.Bounds(UPPER, LOWER, CENTROIDS)
+PARTITION = _kernel.Partition(LABELS, BOUNDS, _kernel.ClusterSums(TABLE, SUMS, TABLE))
+BARE = _kernel.Partition(np.ones(8, np.int32))
+WINDOW = _kernel.WindowHandle((BATCH, BATCH), [1.0, 0.0], 0.5)
+KNOWN = _kernel.lloyd(
+    WINDOW, None, None, CENTROIDS.copy(), np.zeros(2), None, None, 9, 0.0, 1
+)[0]  # fmt: skip
+
+# A call of everything that the kernel offers, as it should be.
+CALLS: dict[str, dict[str, Any]] = {
+    "nearest": {
+        "points": POINTS, "centroids": CENTROIDS, "labels": LABELS, "squared": np.zeros(4),
+        "n_threads": 1,
+    },
+    "BatchHandle": {"points": POINTS, "weights": np.ones(4), "mass": 4.0},
+    "WindowHandle": {"batches": (BATCH, BATCH), "ages": [1.0, 0.0], "rho": 0.5},
+    "Bounds": {"upper": UPPER, "lower": LOWER, "snapshot": CENTROIDS},
+    "ClusterSums": {"masses": TABLE, "sums": SUMS, "scatter": TABLE},
+    "Partition": {"labels": LABELS, "bounds": BOUNDS, "sums": None},
+    "Partition.renumbered": {"order": np.array([1, 0])},
+    "cluster_masses": {"window": WINDOW, "partition": PARTITION, "masses": np.zeros(2)},
+    "measure": {"batch": BATCH, "centroids": CENTROIDS, "n_threads": 1},
+    "seed": {
+        "batch": BATCH, "uniforms": np.full(2, 0.5), "chosen": np.zeros(2, np.int64),
+        "n_threads": 1,
+    },
+    "lloyd": {
+        "window": WINDOW, "older": PARTITION, "newest": PARTITION, "centroids": CENTROIDS,
+        "cluster_masses": np.zeros(2), "before": CENTROIDS, "moved": np.zeros(2), "max_iter": 9,
+        "shift": 0.0, "n_threads": 1,
+    },
+    "swap": {
+        "window": WINDOW, "older": PARTITION, "newest": PARTITION, "centroids": CENTROIDS,
+        "uniforms": np.full(3, 0.5), "n_threads": 1,
+    },
+    "valleys": {
+        "window": WINDOW, "first": 0, "partition": KNOWN, "centroids": CENTROIDS,
+        "masses": np.ones(2), "rows_per_cluster": 9, "shallow": 0.5,
+        "neighbours": np.zeros(2, np.int32), "as_one": np.zeros(2), "as_two": np.zeros(2),
+    },
+    "merge_costs": {
+        "previous": CENTROIDS, "previous_masses": np.ones(2), "current": CENTROIDS,
+        "current_masses": np.ones(2), "squared": np.zeros((2, 2)), "costs": np.zeros((2, 2)),
+    },
+    "average": {
+        "previous": CENTROIDS, "previous_masses": np.ones(2), "current": CENTROIDS,
+        "current_masses": np.ones(2), "partners": np.array([1, -1]), "means": np.zeros((2, 2)),
+    },
+    "summarise": {
+        "points": POINTS, "weights": np.ones(4), "means": np.zeros((2, 2)), "masses": np.zeros(2),
+    },
+    "compare": {
+        "partition": KNOWN, "window": WINDOW, "points_per_mass": np.ones(2),
+        "is_whole": np.ones(2, bool), "oldest": np.arange(2), "since": np.zeros(2, np.int64),
+        "moved": np.zeros(2), "moved_level": 2.0, "share_level": 2.0, "evidence": np.zeros((7, 2)),
+    },
+    "flows": {
+        "window": WINDOW, "older": PARTITION, "arrived": PARTITION, "found": KNOWN,
+        "flow": np.zeros((2, 2)), "newest": np.zeros((2, 2)),
+    },
+    "explain": {
+        "window": WINDOW, "n_batches": 2, "partition": KNOWN, "within": 0.0, "batch": BATCH,
+        "arrived": PARTITION, "batch_within": 0.0, "centroids": CENTROIDS, "n_parts": 1,
+        "n_threads": 1,
+    },
+    "first_beyond": {"points": POINTS, "limit": 1.0, "copy": np.zeros((4, 2))},
+    "medians": {"estimates": [(1.0, 0.5)]},
+    "instruction_set": {},
+}  # fmt: skip
+ARRAYS = [
+    (name, argument)
+    for name, arguments in CALLS.items()
+    for argument, value in arguments.items()
+    if isinstance(value, np.ndarray)
+]
+
+
+def call(name: str, **changed: Any) -> Any:
+    """Call it with fresh arrays, of which some arguments are changed."""
+    method = PARTITION.renumbered if name == "Partition.renumbered" else getattr(_kernel, name)
+    arguments = {
+        argument: value.copy() if isinstance(value, np.ndarray) else value
+        for argument, value in CALLS[name].items()
+    }
+    return method(**{**arguments, **changed})
+
+
+def test_every_call_is_tried() -> None:
+    """What follows leaves nothing out, and each call is right as it stands."""
+    offered = {name for name in dir(_kernel) if not name.startswith("_")}
+    assert offered == {name for name in CALLS if "." not in name}
+    for name in CALLS:
+        call(name)
+
+
+@pytest.mark.parametrize(("name", "argument"), ARRAYS)
+def test_arrays_of_another_dtype_are_refused(name: str, argument: str) -> None:
+    """Never copied in silence: a copy of an output would take the result with it."""
+    value = CALLS[name][argument]
+    for dtype in (np.float16, np.int16, np.complex128):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            call(name, **{argument: value.astype(dtype)})
+
+
+@pytest.mark.parametrize(("name", "argument"), ARRAYS)
+def test_arrays_in_another_order_are_refused(name: str, argument: str) -> None:
+    value = CALLS[name][argument]
+    strided = np.repeat(value, 2, axis=-1)[..., ::2]
+    assert strided.shape == value.shape
+    assert not strided.flags.c_contiguous
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        call(name, **{argument: strided})
+
+
+FIVE = _kernel.BatchHandle(np.zeros((5, 2)), None, 5.0)
+FAR = np.zeros((3, 2))
+LLOYD_OF_THREE: dict[str, Any] = {
+    "centroids": FAR, "cluster_masses": np.zeros(3), "before": None, "moved": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "changed"),
+    [
+        ("points and centroids differ in columns", "nearest", {"centroids": np.zeros((1, 3))}),
+        ("outputs are too short", "nearest", {"squared": np.zeros(3)}),
+        ("a copy does not fit the points", "first_beyond", {"copy": np.zeros((3, 2))}),
+        ("a copy does not fit the points", "first_beyond", {"copy": np.zeros((4, 2), np.float32)}),
+        ("weights and points differ in length", "BatchHandle", {"weights": np.zeros(3)}),
+        ("no points", "BatchHandle", {"points": POINTS[:0], "weights": None}),
+        ("one entry per batch is needed", "WindowHandle", {"ages": [0.0]}),
+        ("no batches", "WindowHandle", {"batches": (BATCH, None)}),
+        ("no uniforms", "seed", {"uniforms": np.zeros(3)}),
+        ("points and centroids differ in columns", "measure", {"centroids": np.zeros((1, 3))}),
+        ("the two bounds differ in length", "Bounds", {"lower": LOWER[:3]}),
+        (
+            "masses, sums and scatter do not fit each other",
+            "ClusterSums",
+            {"masses": np.ones((1, 3))},
+        ),
+        ("labels and bounds differ in length", "Partition", {"labels": LABELS[:3]}),
+        ("bounds without labels", "Partition", {"labels": np.full(4, -1, np.int32)}),
+        ("bounds without labels", "Partition", {"labels": np.full(4, 2, np.int32)}),
+        ("not an order", "Partition.renumbered", {"order": np.array([0, 0])}),
+        ("bounds of another number of clusters", "Partition.renumbered", {"order": np.arange(3)}),
+        ("sums do not fit the window", "cluster_masses", {"masses": np.zeros(3)}),
+        ("labels of no cluster", "cluster_masses", {"partition": BARE, "masses": np.zeros(1)}),
+        ("a snapshot does not fit the centroids", "lloyd", {"older": None, **LLOYD_OF_THREE}),
+        ("a snapshot does not fit the centroids", "lloyd", {"newest": None, **LLOYD_OF_THREE}),
+        ("labels and points differ in length", "lloyd", {"older": PARTITION.without(0, 1)}),
+        (
+            "labels and points differ in length",
+            "lloyd",
+            {"window": _kernel.WindowHandle((BATCH, FIVE), [1.0, 0.0], 0.5), "older": None},
+        ),
+        ("no batches", "lloyd", {"window": _kernel.WindowHandle((), [], 0.5)}),
+        ("places before do not fit the centroids", "lloyd", {"before": None}),
+        ("labels and points differ in length", "swap", {"newest": PARTITION.without(0, 1)}),
+        ("labels of no cluster", "valleys", {
+            "partition": BARE, "centroids": CENTROIDS[:1], "masses": np.ones(1),
+            "neighbours": np.zeros(1, np.int32), "as_one": np.zeros(1), "as_two": np.zeros(1),
+        }),
+        ("labels and points differ in length", "valleys", {"partition": PARTITION}),
+        ("no such batch", "valleys", {"first": 2}),
+        ("a partition without sums", "compare", {"partition": BARE}),
+        ("labels and points differ in length", "flows", {"older": None}),
+        ("labels of no cluster", "flows", {"flow": np.zeros((1, 1)), "newest": np.zeros((1, 1))}),
+        ("no centroids or batches", "explain", {"n_batches": 3}),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(message: str, name: str, changed: dict[str, Any]) -> None:
+    """The last line of defence: nothing is ever read or written outside an array."""
+    with pytest.raises(ValueError, match=f"^kernel: {message}$"):
+        call(name, **changed)
+
+
+def test_no_more_can_leave_a_partition_than_is_in_it() -> None:
+    with pytest.raises(ValueError, match="kernel: more points gone than there were"):
+        PARTITION.without(0, 5)
+    with pytest.raises(ValueError, match="kernel: more batches gone than there were"):
+        PARTITION.without(2, 0)
+    with pytest.raises(ValueError, match="kernel: labels and points differ in length"):
+        PARTITION.of_first_batch(5)
+
+
+def as_arrays(partition: _kernel.Partition) -> list[NDArray[Any]]:
+    bounds, sums = partition.bounds, partition.sums
+    arrays: list[NDArray[Any]] = [partition.labels]
+    arrays += [] if bounds is None else [bounds.upper, bounds.lower, bounds.snapshot]
+    return arrays + ([] if sums is None else [sums.masses, sums.sums, sums.scatter])
+
+
+@pytest.fixture
+def made(rng: np.random.Generator) -> tuple[_kernel.Partition, list[NDArray[Any]]]:
+    """A partition of seven points in two batches, and the arrays that it was made of."""
+    arrays: list[NDArray[Any]] = [
+        rng.integers(3, size=7).astype(np.int32),
+        rng.random(7).astype(np.float32), rng.random(7).astype(np.float32), rng.normal(size=(3, 2)),
+        rng.random((2, 3)), rng.random((2, 3, 2)), rng.random((2, 3)),
+    ]  # fmt: skip
+    bounds, sums = _kernel.Bounds(*arrays[1:4]), _kernel.ClusterSums(*arrays[4:])
+    return _kernel.Partition(arrays[0], bounds, sums), arrays
+
+
+def pickled(partition: _kernel.Partition) -> _kernel.Partition:
+    found: _kernel.Partition = pickle.loads(pickle.dumps(partition))
+    return found
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickled, lambda made: made])
+def test_a_partition_is_what_it_was_made_of(
+    made: tuple[_kernel.Partition, list[NDArray[Any]]],
+    again: Callable[[_kernel.Partition], _kernel.Partition],
+) -> None:
+    partition, arrays = again(made[0]), made[1]
+    for array, expected in zip(as_arrays(partition), arrays, strict=True):
+        assert array.tobytes() == expected.tobytes()
+        assert array.shape == expected.shape
+        assert not array.flags.writeable
+    kept = partition.labels
+    del partition, array
+    assert kept.tolist() == arrays[0].tolist()  # though nobody else holds the partition
+
+
+def test_what_has_left_a_partition_is_left_out(
+    made: tuple[_kernel.Partition, list[NDArray[Any]]],
+) -> None:
+    partition, (labels, upper, lower, snapshot, masses, sums, scatter) = made
+    rest = partition.without(1, 4)
+    expected = [labels[4:], upper[4:], lower[4:], snapshot, masses[1:], sums[1:], scatter[1:]]
+    first = [labels[:4], upper[:4], lower[:4], snapshot, masses[:1], sums[:1], scatter[:1]]
+    for part, arrays in [(rest, expected), (partition.of_first_batch(4), first)]:
+        assert part.n_points == len(arrays[0])
+        for array, wanted in zip(as_arrays(part), arrays, strict=True):
+            assert array.tolist() == wanted.tolist()
+        again = as_arrays(pickled(part))
+        assert [array.tolist() for array in again] == [a.tolist() for a in arrays]
+    assert rest.without(1, 3).n_points == 0
+    bare = partition.without_sums()
+    assert bare.sums is None
+    assert bare.labels.tolist() == labels.tolist()
+
+
+def test_a_renumbered_partition_has_the_same_clusters(
+    made: tuple[_kernel.Partition, list[NDArray[Any]]],
+) -> None:
+    partition, (labels, upper, _, snapshot, *_) = made
+    order = np.array([2, 0, 1])
+    for kept, n_gone in [(partition, 0), (partition.without(1, 3), 3)]:
+        renumbered = kept.renumbered(order)
+        assert order[renumbered.labels].tolist() == labels[n_gone:].tolist()
+        assert renumbered.bounds is not None
+        assert renumbered.bounds.snapshot.tolist() == snapshot[order].tolist()
+        assert renumbered.bounds.upper.tolist() == upper[n_gone:].tolist()
+        assert renumbered.sums is None
+
+
+def test_arrays_that_are_not_aligned_are_copied_or_refused() -> None:
+    raw = np.zeros(8 * 6 + 1, dtype=np.uint8)
+    crooked = raw[1:].view(np.float64).reshape(3, 2)
+    assert not crooked.flags.aligned
+    assert weighted_lloyd(crooked, [[0.0, 0.0]]).error == 0.0
+    with pytest.raises(ValueError, match="kernel: an array is not aligned"):
+        _kernel.nearest(crooked, np.zeros((1, 2)), np.zeros(3, np.int32), np.zeros(3), 1)
