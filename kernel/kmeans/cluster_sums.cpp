@@ -1,3 +1,4 @@
+// Sufficient statistics: moving rows from sum to sum, and adding up anew.
 #include "kmeans/cluster_sums.hpp"
 
 #include <algorithm>

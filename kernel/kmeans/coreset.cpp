@@ -1,3 +1,4 @@
+// Coreset by repeated cuts: the group of largest scatter is cut in two at its mean.
 #include "kmeans/coreset.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Displacement of the centroids since every epoch, and the distances between them.
 #include "kmeans/displacement.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Full passes: every point against every centroid.
 #include "kmeans/distances.hpp"
 
 #include <algorithm>

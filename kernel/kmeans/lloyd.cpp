@@ -1,3 +1,4 @@
+// Weighted Lloyd: assign, move centroids to the means, reseed empty clusters.
 #include "kmeans/lloyd.hpp"
 
 #include <algorithm>

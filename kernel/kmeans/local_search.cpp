@@ -1,3 +1,4 @@
+// Local search (LS++): draw a candidate, find the cheapest centroid to remove, swap the two.
 #include "kmeans/local_search.hpp"
 
 #include <algorithm>

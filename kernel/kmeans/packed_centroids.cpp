@@ -1,3 +1,4 @@
+// Packing of centroids, and the nearest one: in single precision, then in double where it must be.
 #include "kmeans/packed_centroids.hpp"
 
 #include <algorithm>

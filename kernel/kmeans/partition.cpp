@@ -1,3 +1,4 @@
+// Partition: made of arrays, sliced, and numbered anew.
 #include "kmeans/partition.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// k-means++ seeding: draw a row, measure all rows against it, draw the next.
 #include "kmeans/seeding.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Window of batches: their weights, and the masses of clusters in them.
 #include "kmeans/window.hpp"
 
 #include <algorithm>

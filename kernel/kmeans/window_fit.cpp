@@ -1,3 +1,4 @@
+// Lloyd and local search on a window: what is known is copied, then brought up to date.
 #include "kmeans/window_fit.hpp"
 
 #include <algorithm>

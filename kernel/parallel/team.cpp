@@ -1,3 +1,4 @@
+// Thread pool: persistent workers that spin, then sleep, between the loops of a call.
 #include "parallel/team.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Choice of the instruction set, once, when it is first asked for.
 #include "simd/instruction_set.hpp"
 
 #include <cstdlib>

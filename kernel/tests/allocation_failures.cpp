@@ -1,3 +1,4 @@
+// Global operator new that fails when a test wants it to.
 #include "allocation_failures.hpp"
 
 #include <atomic>

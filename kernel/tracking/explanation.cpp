@@ -1,3 +1,4 @@
+// Explanation of a drift: moments per cluster and column, and the shares of the change.
 #include "tracking/explanation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Flows: one pass over the labels before and now.
 #include "tracking/flows.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Matching of clusters: Ward's costs of merging, and merged means.
 #include "tracking/matching.hpp"
 
 namespace kmeander {

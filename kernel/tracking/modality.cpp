@@ -1,3 +1,4 @@
+// Modality: histograms along lines through clusters, and their scores.
 #include "tracking/modality.hpp"
 
 #include <algorithm>

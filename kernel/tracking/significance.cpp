@@ -1,3 +1,4 @@
+// Significance of changes: evidence per cluster, and the candidates worth a closer test.
 #include "tracking/significance.hpp"
 
 #include <algorithm>
