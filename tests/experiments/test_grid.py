@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kmeander import InputError, KmeanderError
@@ -109,6 +111,10 @@ def test_files_of_another_run_are_not_taken_for_this_one(tmp_path: Path) -> None
         f"{path} holds another run, which differs in data. {advice}"
     )
     assert path.read_bytes() == before
+    pq.write_table(pa.table({"a": [1]}), path)
+    assert message(cells) == (
+        f"{path} is not a cell of an experiment. Choose another folder with --out."
+    )
     path.write_bytes(before[:100])
     assert message(cells).startswith(f"{path} cannot be read (")
     assert message(cells).endswith("Delete it, and it will be computed anew.")

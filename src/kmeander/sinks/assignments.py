@@ -103,8 +103,6 @@ class AssignmentParquet(Sink):
         try:
             if self._in_parts:
                 self._open_folder()
-            elif self._path.is_dir():
-                raise IsADirectoryError(21, "it is a folder")
             else:
                 with self._aside_of(self._path).open("wb"):
                     pass

@@ -1,0 +1,140 @@
+"""What the command line makes of options, and what it shows while it works."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import kmeander
+from kmeander import Step, events
+from kmeander.cli import app
+from kmeander.commands import experiment, progress, words
+from kmeander.commands import run as run_command
+from kmeander.commands.run_options import refine_of, rho_of
+from kmeander.runs.records import RunSummary
+from tests.conftest import drifting_stream
+
+
+def test_rho_and_refine_are_read_from_words() -> None:
+    assert [rho_of(text) for text in (None, "auto", "0.5")] == [None, "auto", 0.5]
+    assert [refine_of(text) for text in ("none", "swaps", "7")] == [None, "swaps", 7]
+    for read, text, message in (
+        (rho_of, "half", "--rho must be a number or auto, got 'half'"),
+        (rho_of, "1", "--rho must lie above 0 and below 1, got 1"),
+        (refine_of, "0", "--refine must be swaps, none or a number of swaps to try of at least 1, "
+                         "got '0'"),
+    ):  # fmt: skip
+        with pytest.raises(typer.BadParameter) as error:
+            read(text)
+        assert str(error.value) == message
+
+
+def test_settings_for_kafka_are_pairs() -> None:
+    assert words.pairs(None) == {}
+    assert words.pairs(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+
+
+def test_without_bokeh_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(kmeander.InputError) as error:
+        words.need_bokeh()
+    assert str(error.value) == "the page needs bokeh: pip install 'kmeander[page]'"
+
+
+def test_watching_needs_a_file_of_steps_beside_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    done = CliRunner().invoke(
+        app,
+        ["run", str(path), "--clusters", "1", "--watch", "--steps", "-"],
+        env={"COLUMNS": "200"},
+    )
+    assert done.exit_code == 2
+    assert "--watch needs --steps FILE where standard output is a pipe" in done.stderr
+
+
+def test_a_watched_run_without_a_file_uses_one_that_is_thrown_away() -> None:
+    with run_command._steps_to_watch(None) as steps:
+        folder = Path(steps).parent
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+def summary_of(**more: Any) -> RunSummary:
+    summary = kmeander.run(drifting_stream(8, n_features=2), 3, random_state=0)
+    for name, value in more.items():
+        setattr(summary, name, value)
+    return summary
+
+
+def test_a_summary_counts_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command._tell(summary_of(n_reseeded=2, n_unconverged=1), "x", resumable=False)
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == [
+        "Clusters that lost all their points and were seeded anew: 2.",
+        "Batches that stopped at max_iter: 1.",
+    ]
+
+
+def test_louder_events_have_louder_colours() -> None:
+    summary = summary_of()
+    step = summary.last
+    assert isinstance(step, Step)
+
+    def with_kinds(*kinds: str) -> Step:
+        return replace(step, events=tuple(events.Event(kind, 0) for kind in kinds))
+
+    assert progress.style_of(with_kinds("moved")) == "cyan"
+    assert progress.style_of(with_kinds("moved", "born")) == "yellow"
+    assert progress.style_of(with_kinds("born", "drift")) == "bold red"
+
+
+def test_progress_is_one_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.0)
+    show = progress._lines()
+    kmeander.run(drifting_stream(3, n_points=50), 3, random_state=0, on_progress=show)
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("batch 3, ")]
+    assert re.fullmatch(
+        r"batch 3, rows 150, error [\d.e+]+, drift [\d.]+, [\d.]+\w? rows/s", said[-1]
+    )
+
+
+def test_a_terminal_shows_progress_that_moves(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    with ExitStack() as stack:
+        show = progress._live(stack)
+        kmeander.run(drifting_stream(9, n_points=50), 3, random_state=0, on_progress=show)
+    shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "batch 9  450 rows" in shown
+    assert re.search(r"  drift x[\d.]+", shown)
+    assert re.search(r"batch 4: drift: error .* what was expected", shown)
+
+
+def test_a_terminal_shows_a_bar_of_cells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    class Done:
+        cell = type("Cell", (), {"name": "pulsar-K5"})()
+        seconds = 1.0
+
+    with ExitStack() as stack:
+        advance = experiment._progress(2, stack)
+        advance(Done())  # type: ignore[arg-type]
+        advance(Done())  # type: ignore[arg-type]
+    shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "2/2" in shown and "pulsar-K5" in shown
