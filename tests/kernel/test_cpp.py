@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_kernels_own_tests_pass() -> None:
     """Built in build/kernel-tests: a few seconds, and less the next time."""
     tools = Path(sys.executable).parent
