@@ -170,12 +170,12 @@ class Batch:
         return float(len(self.points) if self.weights is None else self.weights.sum())
 
     @cached_property
-    def rows(self) -> _kernel.BatchHandle:
-        """Points and weights as the kernel holds them."""
+    def handle(self) -> _kernel.BatchHandle:
+        """Points and weights as the kernel reads them."""
         return _kernel.BatchHandle(self.points, self.weights, self.mass)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "rows"}
+        return {name: value for name, value in vars(self).items() if name != "handle"}
 
 
 def _checked_concept(concept: int) -> int:

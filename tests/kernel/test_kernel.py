@@ -85,7 +85,7 @@ def test_single_precision_never_tells_more_than_is_true(
         centroids[0], points[0] = 10.0**far, 10.0**far
     if rng.random() < 0.2:
         centroids[-1] = centroids[0]
-    found = measure(kmeander.Batch(0, points).rows, centroids, 1)
+    found = measure(kmeander.Batch(0, points).handle, centroids, 1)
     bounds = found.partition.bounds
     assert bounds is not None
     gaps = points[:, None].astype(np.longdouble) - centroids

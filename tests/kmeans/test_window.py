@@ -156,7 +156,7 @@ def test_what_the_kernel_holds_is_put_away_and_taken_out(rng: np.random.Generato
     """A batch, a window and its partition can be pickled once the kernel has seen them."""
     batch = Batch(0, rng.normal(size=(40, 2)), rng.random(40) + 0.5)
     centroids = rng.normal(size=(3, 2))
-    measured = measure(batch.rows, centroids, 1)
+    measured = measure(batch.handle, centroids, 1)
     window = Window(0.5).joined_by(batch.points, batch.weights, measured.partition)
     fit = fit_window(window.aged(1.0, 9, None).joined_by(batch.points, None), centroids, Limits())
     for known in (window, fit.window):
@@ -166,4 +166,4 @@ def test_what_the_kernel_holds_is_put_away_and_taken_out(rng: np.random.Generato
         assert one.centroids.tobytes() == other.centroids.tobytes()
         assert one.n_distances == other.n_distances
     copied = pickle.loads(pickle.dumps(batch))
-    assert measure(copied.rows, centroids, 1).error == measured.error
+    assert measure(copied.handle, centroids, 1).error == measured.error

@@ -67,7 +67,7 @@ def test_a_batch_is_measured_with_its_standard_error(seed: int, weighted: bool) 
     rng = np.random.default_rng(seed)
     points, centroids = rng.normal(size=(80, 3)), rng.normal(size=(5, 3))
     weights = rng.choice([0.5, 1.0, 3.0], size=80) if weighted else None
-    found = measure(Batch(0, points, weights).rows, centroids, 1)
+    found = measure(Batch(0, points, weights).handle, centroids, 1)
     squared = ((points[:, np.newaxis] - centroids) ** 2).sum(axis=2).min(axis=1)
     shares = np.full(80, 1 / 80) if weights is None else weights / weights.sum()
     error = (shares * squared).sum()
@@ -77,7 +77,7 @@ def test_a_batch_is_measured_with_its_standard_error(seed: int, weighted: bool) 
 
 
 def test_huge_values_have_a_standard_error() -> None:
-    found = measure(Batch(0, [[-1e120], [1e120], [0.0]]).rows, np.array([[0.0]]), 1)
+    found = measure(Batch(0, [[-1e120], [1e120], [0.0]]).handle, np.array([[0.0]]), 1)
     # Off the mean by a half, a half and one, in units of it.
     assert found.relative_se == pytest.approx(np.sqrt(0.25 + 0.25 + 1) / 3)
     assert found.error == pytest.approx(2e240 / 3)
@@ -182,7 +182,7 @@ def test_without_drift_adaptive_forgetting_costs_nothing() -> None:
             learner = model(forgetting=forgetting, rho=0.6)
             step = [learner.step(batch) for batch in batches][-1]
             assert step.centroids is not None
-            errors.append(measure(Batch(0, points).rows, step.centroids, 1).error)
+            errors.append(measure(Batch(0, points).handle, step.centroids, 1).error)
         excess.append(errors[1] / errors[0] - 1)
     assert np.mean(excess) < 0.005
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kmeander import FSKM, Batch, Step
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.window import Window
+from kmeander.models import stages
 from kmeander.tracking import modality as shape
 from tests import naive
 
@@ -244,11 +245,15 @@ def test_small_batches_are_looked_at_when_all_of_the_rows_are_new(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[int] = []
-    monkeypatch.setattr(shape, "misfits", lambda window, *_: looked.append(len(window)))
+
+    def look(window: Window, *_: object) -> shape.Misfits:
+        looked.append(len(window))
+        return shape.Misfits()
+
+    monkeypatch.setattr(stages, "misfits", look)
     rng = np.random.default_rng(0)
-    window = Window(rho=0.99)
+    model = FSKM(2, init="previous", rho=0.99, random_state=0)
     for index in range(40):
-        window = window.aged(1.0, np.inf, None).joined_by(rng.normal(size=(512, 2)), None)
-        shape.misfits_at(index, window, np.zeros((2, 2)), np.ones(2))
+        model.step(Batch(index, rng.normal(size=(512, 2))))
     # Four rows are read for each of the 256 wanted of each of two clusters: four batches.
     assert looked == [*range(1, 41, 4)]

@@ -131,7 +131,7 @@ def fit_window(
     pass finds the partition, with all its sums. With `keep_sums` these are kept however small
     the batches are.
     """
-    held = window.held
+    held = window.handle
     n_clusters = len(centroids)
     # Fresh arrays throughout: until the caller takes the result, nothing has changed.
     centroids = centroids.copy()

@@ -72,7 +72,7 @@ def draw_seeds(
 def _drawn(batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int) -> Seeds:
     chosen = np.empty(n_clusters, dtype=np.int64)
     n_seeds, n_distances, partition = _kernel.seed(
-        batch.rows, rng.random(n_clusters), chosen, n_threads
+        batch.handle, rng.random(n_clusters), chosen, n_threads
     )
     assert partition.bounds is not None
     return Seeds(

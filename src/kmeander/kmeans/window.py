@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,61 +25,34 @@ class Summary:
     span: float  # age of the oldest batch less that of the youngest, which is the age of all
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Remembered:
-    """One batch in the window, or several that have become one of weighted means.
+    """One batch in the window, or several that have become one of weighted means. Never changed.
 
-    `rows` are points and weights once more, where the kernel holds them already.
+    `handle` is points and weights once more, as the kernel reads them.
     """
 
     points: Points
     weights: Weights | None
     summary: Summary | None = None
+    known: InitVar[_kernel.BatchHandle | None] = None  # where the kernel has read them already
+    handle: _kernel.BatchHandle = field(init=False, repr=False)
+    n_points: int = field(init=False)  # or means
+    mass: float = field(init=False)  # weight of all points, without decay
+    within: float = field(init=False, default=0.0)  # what its points hide of any error
+    n_batches: int = field(init=False, default=1)  # that it stands for
+    span: float = field(init=False, default=0.0)  # age of the oldest of those less the youngest's
 
-    def __init__(
-        self,
-        points: Points,
-        weights: Weights | None,
-        summary: Summary | None = None,
-        rows: _kernel.BatchHandle | None = None,
-    ) -> None:
-        own = vars(self)
-        own["points"], own["weights"], own["summary"] = points, weights, summary
-        if rows is not None:
-            own["rows"] = rows
-
-    @cached_property
-    def rows(self) -> _kernel.BatchHandle:
-        """Points and weights as the kernel holds them."""
-        return _kernel.BatchHandle(self.points, self.weights, self.mass)
+    def __post_init__(self, known: _kernel.BatchHandle | None) -> None:
+        self.n_points = len(self.points)
+        self.mass = float(self.n_points if self.weights is None else self.weights.sum())
+        self.handle = known or _kernel.BatchHandle(self.points, self.weights, self.mass)
+        if self.summary is not None:
+            self.within, self.n_batches = self.summary.within, self.summary.n_batches
+            self.span = self.summary.span
 
     def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
         return Remembered, (self.points, self.weights, self.summary)
-
-    @property
-    def within(self) -> float:
-        """What its points hide of any error, without decay."""
-        return 0.0 if self.summary is None else self.summary.within
-
-    @property
-    def n_batches(self) -> int:
-        """Batches that it stands for."""
-        return 1 if self.summary is None else self.summary.n_batches
-
-    @property
-    def span(self) -> float:
-        """Age of the oldest of those less that of the youngest."""
-        return 0.0 if self.summary is None else self.summary.span
-
-    @cached_property
-    def mass(self) -> float:
-        """Weight of all its points, without decay."""
-        return float(self.n_points if self.weights is None else self.weights.sum())
-
-    @cached_property
-    def n_points(self) -> int:
-        """Points, or means."""
-        return len(self.points)
 
     @property
     def weights_or_ones(self) -> Weights:
@@ -88,14 +61,14 @@ class Remembered:
 
     @cached_property
     def size(self) -> float:
-        """How many points of equal weight tell as much (Kish's effective sample size)."""
+        """Number of points of equal weight that say as much (Kish's effective sample size)."""
         if self.weights is None:
             return float(len(self.points))
         relative = self.weights / self.weights.max()
         return float(relative.sum() ** 2 / (relative * relative).sum())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Window:
     """Batches in order of arrival, a batch aged t weighing ``rho**t``.
 
@@ -111,19 +84,6 @@ class Window:
     partition: _kernel.Partition | None = None
     newest: _kernel.Partition | None = None
 
-    def __init__(
-        self,
-        rho: float,
-        batches: tuple[Remembered, ...] = (),
-        ages: tuple[float, ...] = (),
-        partition: _kernel.Partition | None = None,
-        newest: _kernel.Partition | None = None,
-    ) -> None:
-        # Not one by one through the guard of a frozen class, which would take three times as long.
-        own = vars(self)
-        own["rho"], own["batches"], own["ages"] = rho, batches, ages
-        own["partition"], own["newest"] = partition, newest
-
     def __len__(self) -> int:
         return len(self.batches)
 
@@ -131,11 +91,10 @@ class Window:
         return Window, (self.rho, self.batches, self.ages, self.partition, self.newest)
 
     @cached_property
-    def held(self) -> _kernel.WindowHandle:
-        """Batches and what they weigh, as the kernel holds them."""
-        return _kernel.WindowHandle(
-            tuple([batch.rows for batch in self.batches]), self.ages, self.rho
-        )
+    def handle(self) -> _kernel.WindowHandle:
+        """Batches and what they weigh, as the kernel reads them."""
+        handles = tuple([batch.handle for batch in self.batches])
+        return _kernel.WindowHandle(handles, self.ages, self.rho)
 
     @cached_property
     def has_summaries(self) -> bool:
@@ -145,27 +104,27 @@ class Window:
     @property
     def has_weights(self) -> bool:
         """Whether any point has a weight of its own."""
-        return self.held.has_weights
+        return self.handle.has_weights
 
     @property
     def n_points(self) -> int:
         """Rows in all batches."""
-        return self.held.n_points
+        return self.handle.n_points
 
     @property
     def decay(self) -> Weights:
         """The weight of each batch."""
-        return self.held.decay
+        return self.handle.decay
 
     @property
     def mass(self) -> float:
         """Decayed weight of all points."""
-        return self.held.mass
+        return self.handle.mass
 
     @property
     def n_effective(self) -> float:
         """Points of equal weight whose mean would scatter as the decayed mean of these."""
-        return self.held.n_effective
+        return self.handle.n_effective
 
     @property
     def within(self) -> float:
@@ -181,6 +140,20 @@ class Window:
         if not self.has_summaries:
             return len(self.batches)
         return sum(batch.n_batches for batch in self.batches)
+
+    def n_recent(self, n_points: int, least_decay: float) -> int:
+        """Return how many of the newest batches have that number of points, if they weigh enough.
+
+        Beside the newest, a batch counts that weighs `least_decay` of it at least.
+        """
+        n_found, n_recent = self.batches[-1].n_points, 1
+        least = least_decay * self.rho ** self.ages[-1]
+        while n_recent < len(self.batches) and n_found < n_points:
+            if self.rho ** self.ages[-1 - n_recent] < least:
+                break
+            n_recent += 1
+            n_found += self.batches[-n_recent].n_points
+        return n_recent
 
     @property
     def n_summarised(self) -> int:
@@ -219,7 +192,7 @@ class Window:
         if self.partition is None or not self.batches:
             return np.zeros(n_clusters)
         masses = np.empty(n_clusters)
-        _kernel.cluster_masses(self.held, self.partition, masses)
+        _kernel.cluster_masses(self.handle, self.partition, masses)
         return masses
 
     def aged(
@@ -265,15 +238,15 @@ class Window:
         weights: Weights | None,
         partition: _kernel.Partition | None = None,
         within: float | None = None,
-        rows: _kernel.BatchHandle | None = None,
+        handle: _kernel.BatchHandle | None = None,
     ) -> Window:
         """Append the newest batch, with age 0, and its partition where one is known.
 
-        It is a summary of its rows where `within` says what the points hide. `rows` are points and
-        weights once more, where the kernel holds them already.
+        It is a summary of its rows where `within` says what the points hide. `handle` is points and
+        weights as the kernel reads them, where it has read them already.
         """
         summary = None if within is None else Summary(within, n_batches=1, span=0.0)
-        newest = Remembered(points, weights, summary, rows)
+        newest = Remembered(points, weights, summary, handle)
         joined = Window(
             self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
         )

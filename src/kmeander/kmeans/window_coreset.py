@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kmeander import _kernel
-from kmeander.arrays import Centroids, Labels, Weights, frozen
+from kmeander.arrays import Centroids, Labels, frozen
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.window import Remembered, Summary, Window
 
@@ -156,7 +156,7 @@ def _merged(
     decays = [rho ** (part.age - youngest.age) for part in parts]
     pairs = list(zip(decays, (part.batch for part in parts), strict=True))
     points = np.concatenate([batch.points for _, batch in pairs])
-    weights = np.concatenate([decay * _weights_of(batch) for decay, batch in pairs])
+    weights = np.concatenate([decay * batch.weights_or_ones for decay, batch in pairs])
     n_means = min(_n_means(parts), len(points) - 1)
     means, masses = np.empty((n_means, points.shape[1])), np.empty(n_means)
     n_found, hidden = _kernel.summarise(points, weights, means, masses)
@@ -176,10 +176,6 @@ def _merged(
 def _span(parts: Sequence[_Part]) -> float:
     """Age of the oldest batch behind all parts less that of the youngest."""
     return parts[0].age + parts[0].batch.span - parts[-1].age
-
-
-def _weights_of(batch: Remembered) -> Weights:
-    return np.ones(len(batch.points)) if batch.weights is None else batch.weights
 
 
 def _parts_of(window: Window) -> list[_Part]:

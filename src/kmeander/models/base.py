@@ -81,7 +81,8 @@ class StreamModel(ABC):
         begun = perf_counter()
         self.check_fit(batch)
         empty = State.empty(self.settings)
-        return self._keep(begin(empty, batch, self.settings, self.seed, begun, wait=False))
+        self.learned, step = begin(empty, batch, self.settings, self.seed, begun, wait=False)
+        return step
 
     @property
     def n_clusters(self) -> int:
@@ -188,9 +189,3 @@ class StreamModel(ABC):
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.to_dict().items())
         return f"{type(self).__name__}({settings}, random_state={self.seed})"
-
-    def _keep(self, learned: State) -> Step:
-        """Take what a step has learned, all at once: an exception before this changes nothing."""
-        assert learned.step is not None
-        self.learned = learned
-        return learned.step

@@ -107,7 +107,8 @@ class FSKM(StreamModel):
         known = self.learned
         check_batch(known, batch, settings.n_clusters, previous, current)
         if known.centroids is None:
-            return self._keep(begin(known, batch, settings, self.seed, begun))
+            self.learned, step = begin(known, batch, settings, self.seed, begun)
+            return step
         if previous is not None:
             known = seen_from(known, previous, settings)
         centroids, lineage = known.centroids, known.lineage
@@ -127,7 +128,9 @@ class FSKM(StreamModel):
         if n_forecast or n_summarising:
             start = start.plus(n_forecast + n_summarising)
         start = assigned_by(arrival, start, batch, centroids)
-        window = aged.joined_by(batch.points, batch.weights, start.newest, batch.within, batch.rows)
+        window = aged.joined_by(
+            batch.points, batch.weights, start.newest, batch.within, batch.handle
+        )
         found = search(window, start, settings, self.seed, batch.index)
         fit = fit_window(
             found.window,
@@ -140,7 +143,9 @@ class FSKM(StreamModel):
         tracked = track(
             before, arrival, window, fit, batch.index, swapped=found.swapped, limits=limits
         )
-        return self._keep(record(known, batch, arrival, found, fit, tracked, begun, kept))
+        # Only here, so that an exception changes nothing.
+        self.learned, step = record(known, batch, arrival, found, fit, tracked, begun, kept)
+        return step
 
     def _with_rho_choice(self, known: State, batch: Batch) -> tuple[State, int]:
         """Return what is known once every rho to choose from has forecast the batch.

@@ -90,7 +90,8 @@ class PSKM(StreamModel):
                 known = known._replace(
                     waiting_points=None, waiting_weights=None, waiting_within=0.0
                 )
-            return self._keep(begin(known, batch, settings, self.seed, begun))
+            self.learned, step = begin(known, batch, settings, self.seed, begun)
+            return step
         if previous is not None:
             known = seen_from(known, previous, settings)
         assert known.centroids is not None
@@ -113,11 +114,12 @@ class PSKM(StreamModel):
             window = Window(settings.first_rho)
         start = assigned_by(arrival, start, batch, known.centroids)
         window = window.joined_by(
-            batch.points, batch.weights, start.newest, batch.within, batch.rows
+            batch.points, batch.weights, start.newest, batch.within, batch.handle
         )
         fit = fit_window(window, start.centroids, settings.limits, before=known.centroids)
         before = Before(known.lineage, known.centroids, known.window, known.step)
         tracked = track(before, arrival, window, fit, batch.index, limits=settings.limits)
-        return self._keep(
-            record(known, batch, arrival, Searched(window, start), fit, tracked, begun)
-        )
+        # Only here, so that an exception changes nothing.
+        found = Searched(window, start)
+        self.learned, step = record(known, batch, arrival, found, fit, tracked, begun)
+        return step

@@ -48,7 +48,7 @@ class RhoChoice:
         """
         hidden = (batch.within or 0.0) / batch.mass  # where the batch came as means of its rows
         errors = [
-            hidden + measure(batch.rows, means(window, rho, centroids), n_threads).error
+            hidden + measure(batch.handle, means(window, rho, centroids), n_threads).error
             for rho in RHOS
         ]
         mean = sum(errors) / len(errors)

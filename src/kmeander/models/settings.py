@@ -57,6 +57,7 @@ class PrivilegedSettings:
     limits: Limits = field(init=False, repr=False, compare=False)
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
+    chooses_rho: bool = field(init=False, repr=False, compare=False, default=False)
     n_candidates: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
@@ -71,11 +72,6 @@ class PrivilegedSettings:
             n_threads=limits.n_threads,
             limits=limits,
         )
-
-    @property
-    def chooses_rho(self) -> bool:
-        """Whether rho is chosen while the stream runs."""
-        return False
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -125,6 +121,7 @@ class Settings(PrivilegedSettings):
             max_batches=max_batches,
             n_candidates=candidates_of(self.refine),
             first_rho=rho,
+            chooses_rho=isinstance(self.rho, str),
             oldest_age=max_batches_for(rho) if rho < 1 else math.inf,
             max_points=self._checked_max_points(),
         )
@@ -139,11 +136,6 @@ class Settings(PrivilegedSettings):
                 f"{', '.join(Options.__annotations__)} and random_state."
             )
         return cls(n_clusters, **{**IN_PAPER, **options})
-
-    @property
-    def chooses_rho(self) -> bool:
-        """Whether rho is chosen while the stream runs."""
-        return isinstance(self.rho, str)
 
     def _checked_max_batches(self, rho: float) -> int | None:
         if self.max_batches is not None:

@@ -22,7 +22,7 @@ from kmeander.models.state import State
 from kmeander.records import Batch, Step
 from kmeander.tracking.drift_test import BASELINE_SIZE, DriftTest
 from kmeander.tracking.lineage import Lineage
-from kmeander.tracking.modality import misfits_at
+from kmeander.tracking.modality import LABELS_PER_CLUSTER, LEAST_DECAY, Misfits, misfits
 from kmeander.tracking.tracker import Tracked
 
 
@@ -95,7 +95,7 @@ def begin(
     begun: float,
     *,
     wait: bool = True,
-) -> State:
+) -> tuple[State, Step]:
     """Learn the first K distinct points, or keep what there is and wait."""
     points, weights = known.with_waiting(batch)
     n_clusters, limits = settings.n_clusters, settings.limits
@@ -119,7 +119,7 @@ def begin(
         )
         kept: Points = points[seeds.rows]
         kept.flags.writeable = False
-        return State(
+        learned = State(
             window=known.window,
             n_steps=batch.index + 1,
             n_features=points.shape[1],
@@ -130,6 +130,7 @@ def begin(
             step=step,
             rho_choice=known.rho_choice,
         )
+        return learned, step
     # Where there are too few distinct points (fit only) the surplus centroids lie on the first: a
     # tie goes to the lowest index, so they stay without mass.
     surplus = np.repeat(seeds.centroids[:1], n_surplus, axis=0)
@@ -205,8 +206,8 @@ def record(
     tracked: Tracked,
     begun: float,
     history_kept: float = 1.0,
-) -> State:
-    """Write down what happened: the Step, and what is known from now on."""
+) -> tuple[State, Step]:
+    """Write down what happened: what is known from now on, and the Step."""
     estimates, error = known.estimates, None
     epsilon = se = z = None
     if arrival is not None:
@@ -215,7 +216,12 @@ def record(
             epsilon, se = arrival.estimate
             estimates = (*estimates, arrival.estimate)[-BASELINE_SIZE:]
     window, lineage, start = fit.window, tracked.lineage, found.start
-    misfits = misfits_at(batch.index, window, fit.centroids, fit.masses)
+    # Whenever the rows to be looked at are new, so that each is looked at once, whether batches
+    # are large or small.
+    against_k = Misfits()
+    n_looked_at = window.n_recent(LABELS_PER_CLUSTER * len(fit.centroids), LEAST_DECAY)
+    if batch.index % n_looked_at == 0:
+        against_k = misfits(window, fit.centroids, fit.masses)
     step = Step.made(
         index=batch.index,
         n_points=batch.n_rows,
@@ -224,7 +230,7 @@ def record(
         rho=window.rho,
         n_batches=window.n_batches,
         n_summarised=window.n_summarised,
-        mass=window.held.mass,
+        mass=window.handle.mass,
         prequential_error=error,
         initial_error=fit.initial_error,
         surrogate_error=fit.error,
@@ -243,15 +249,15 @@ def record(
         drift_z=z,
         history_kept=history_kept,
         swapped=found.swapped,
-        merged=misfits.merged,
-        holds_two=misfits.holds_two,
+        merged=against_k.merged,
+        holds_two=against_k.holds_two,
         ids=lineage.ids,
         events=tracked.events,
         why=tracked.why,
         ended=lineage.ended,
         seconds=perf_counter() - begun,
     )
-    return State(
+    learned = State(
         window=window,
         n_steps=batch.index + 1,
         n_features=batch.points.shape[1],
@@ -263,3 +269,4 @@ def record(
         rho_choice=known.rho_choice,
         lineage=lineage,
     )
+    return learned, step

@@ -109,11 +109,11 @@ def measure_arrival(
         The latest estimates before.
     limits : Limits
     """
-    found = measure(batch.rows, centroids, limits.threads)
+    found = measure(batch.handle, centroids, limits.threads)
     error = found.error
     if batch.within is not None:  # what means hide is error, too, but says nothing of its scatter
         error += batch.within / batch.mass
-    n_known = window.held.n_effective
+    n_known = window.handle.n_effective
     if not expected_error or not n_known:
         return DriftTest(error, found.partition)
     # Both means scatter, as far as their points go.

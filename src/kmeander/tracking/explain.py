@@ -53,11 +53,11 @@ def explain(
     if window.partition is None or not window.batches:
         return None
     difference, clusters, columns, parts = _kernel.explain(
-        window.held,
+        window.handle,
         window.n_divided,
         window.partition,
         window.within,
-        batch.rows,
+        batch.handle,
         arrived,
         batch.within,
         before,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import dist, fsum
 from typing import NamedTuple
 
@@ -119,8 +118,7 @@ def match_ids(
     lost = sorted(set(changed) - {sources[row] for row in changed})
     ends = [_end(row, flow, is_lacking[row], sources, lineage.ids, ids, fit, past) for row in lost]
     starts = [_start(row, flow, newest, sources, ids, fit.centroids, past) for row in begun]
-    matched = replace(
-        lineage,
+    matched = lineage._replace(
         ids=frozen(ids),
         next_id=next_id,
         since=frozen(since),
@@ -141,7 +139,7 @@ def _flows(
     come from the nearest of the old centroids.
     """
     flow, arrived = np.empty((2, n_clusters, n_clusters))
-    _kernel.flows(window.held, window.partition, newest, fit.found, flow, arrived)
+    _kernel.flows(window.handle, window.partition, newest, fit.found, flow, arrived)
     arrived /= window.batches[-1].mass
     return flow, arrived
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +23,7 @@ def endings(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
             yield event.cluster, NOBODY if event.other is None else event.other
 
 
-@dataclass(frozen=True, eq=False)
-class Lineage:
+class Lineage(NamedTuple):
     """The ids of the clusters, and all that ended. Never changed: each step makes a new one.
 
     Parameters
@@ -55,12 +53,6 @@ class Lineage:
     variance: NDArray[np.float64]
     ended: tuple[tuple[int, int], ...] = ()
 
-    def varying(self, variance: NDArray[np.float64]) -> Lineage:
-        """Return the same with the variances that the newest batch has left."""
-        varying = object.__new__(Lineage)
-        vars(varying).update(vars(self), variance=variance)
-        return varying
-
     @classmethod
     def begun(cls, centroids: Centroids, index: int) -> Lineage:
         """Return the lineage of clusters that batch `index` began."""
@@ -79,7 +71,7 @@ class Lineage:
     def state(self) -> dict[str, Any]:
         """Return everything as arrays and numbers."""
         ended = frozen(np.array(self.ended, dtype=np.int64).reshape(-1, 2))
-        return {**vars(self), "ended": ended}
+        return {**self._asdict(), "ended": ended}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Lineage:

@@ -23,8 +23,9 @@ ROWS_PER_CLUSTER = 256
 # Batches of less weight, beside the newest, speak of what is being forgotten, and add little.
 LEAST_DECAY = 1 / 4
 
-# Labels read for each row wanted: a cluster of a quarter of the mean size is still known in full.
-LABELS_PER_ROW = 4
+# Labels read for each cluster: four for each row wanted, so that a cluster of a quarter of the mean
+# size is still known in full.
+LABELS_PER_CLUSTER = 4 * ROWS_PER_CLUSTER
 
 # What lies between two clusters holds at most so much of the lower peak; more, and they are one.
 # Two round ones of equal size come to this border at 3.5 standard deviations.
@@ -64,16 +65,6 @@ class Misfits(NamedTuple):
     holds_two: tuple[int, ...] = ()
 
 
-def misfits_at(index: int, window: Window, centroids: Centroids, masses: Masses) -> Misfits:
-    """Return what `misfits` finds at batch `index`, or nothing where it is not time to look.
-
-    That is each time the rows to be looked at are new, so that each is looked at once, whether
-    batches are large or small.
-    """
-    n_recent = len(window.batches) - _recent(window, len(centroids))
-    return misfits(window, centroids, masses) if index % n_recent == 0 else Misfits()
-
-
 def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     """Return the clusters of a window, learnt under `centroids`, that look like one or like two.
 
@@ -104,9 +95,9 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
     n_clusters = len(centroids)
     neighbours: Labels = np.empty(n_clusters, dtype=np.int32)
     as_one, as_two = np.empty((2, n_clusters))
-    first = _recent(window, n_clusters)
+    first = len(window.batches) - window.n_recent(LABELS_PER_CLUSTER * n_clusters, LEAST_DECAY)
     _kernel.valleys(
-        window.held,
+        window.handle,
         first,
         window.partition,
         centroids,
@@ -118,17 +109,6 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
         as_two,
     )
     return Valleys(neighbours, as_one, as_two)
-
-
-def _recent(window: Window, n_clusters: int) -> int:
-    """Return the first batch to look at."""
-    batches, ages, rho = window.batches, window.ages, window.rho
-    first, n_points = len(batches) - 1, batches[-1].n_points
-    enough, least = LABELS_PER_ROW * ROWS_PER_CLUSTER * n_clusters, LEAST_DECAY * rho ** ages[-1]
-    while first > 0 and n_points < enough and rho ** ages[first - 1] >= least:
-        first -= 1
-        n_points += batches[first].n_points
-    return first
 
 
 @lru_cache

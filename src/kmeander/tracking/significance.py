@@ -72,13 +72,7 @@ class Changes(NamedTuple):
     moved: list[Change]
     shares: list[Change]
     elsewhere: list[int]  # rows whose centroid moved farther than their points lie from it
-    evidence: NDArray[np.float64]  # see changes.hpp
-
-    @property
-    def variance(self) -> Vector:
-        """Of the points about their cluster's mean, summed over columns; (n_clusters,)."""
-        variance: Vector = self.evidence[0]
-        return variance
+    evidence: NDArray[np.float64]  # see kernel/tracking/significance.hpp: variances are first
 
     @property
     def share_before(self) -> Vector:
@@ -125,7 +119,7 @@ def significant_changes(
     evidence = np.empty((_N_EVIDENCE, len(since)))
     suspects_moved, suspects_share, elsewhere = _kernel.compare(
         found,
-        window.held,
+        window.handle,
         _points_per_mass(window),
         *_extents(window, index),
         since,

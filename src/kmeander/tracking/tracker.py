@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import dist
 from typing import NamedTuple
 
@@ -122,7 +121,7 @@ def track(
             lineage.ids,
             limits.threads,
         )
-    return Tracked(matched.varying(frozen(changes.variance)), tuple(events), why)
+    return Tracked(matched._replace(variance=frozen(changes.evidence[0])), tuple(events), why)
 
 
 def _begins(arrival: DriftTest, last: Step | None, levels: Levels) -> bool:
@@ -199,8 +198,7 @@ def _move_and_share_events(
             home[row], home_variance[row] = before[then], lineage.variance[then]
             home_share[row] = changes.share_before[then]
         since[row] = index
-    return events, replace(
-        lineage,
+    return events, lineage._replace(
         since=frozen(since),
         home=frozen(home),
         home_variance=frozen(home_variance),
