@@ -2,16 +2,16 @@
 // measure and what to bound.
 //
 // Unit, where nothing else is said: multiply-adds of a full pass, that is one value of one point
-// against the same column of one centroid. "Measured" means that docs/decisions.md gives the
-// times; "estimated" that only the order of magnitude counts, since a wrong value changes no
-// result, only who computes it.
+// against the same column of one centroid. "Measured" means that docs/decisions/kernel.md gives the
+// times; "estimated" that only the order of magnitude is known. No value changes a label: they
+// decide who computes a result, and how.
 #pragma once
 
 #include <cstddef>
 
 namespace kmeander::costs {
 
-// Threads (parallel/team.cpp). Measured: decisions, "Threads".
+// Threads (parallel/team.cpp). Measured: "Threads wait in sets".
 constexpr double kToShareLoop = 2.0e6;  // least work of a loop to share it while workers spin
 constexpr double kPerThread = 2.5e6;    // least work per thread to wake sleeping workers
 constexpr std::size_t kSpinTime = 200;  // microseconds for which a worker spins before it sleeps
@@ -19,7 +19,7 @@ constexpr std::size_t kSpinTime = 200;  // microseconds for which a worker spins
 // Assignment (kmeans/hamerly*.cpp).
 constexpr double kPerScannedPoint = 16.0;    // compare one point's bounds with a limit; estimated
 constexpr double kPerListedPoint = 400.0;    // write a point to the active set or back; estimated
-constexpr double kPerCheckedPoint = 1000.0;  // tighten one point's bounds, its distance aside; est.
+constexpr double kPerCheckedPoint = 1000.0;  // check one point, its distance aside; estimated
 constexpr double kShareChecked = 0.1;  // of active points, checked in the first sweep; estimated
 
 // Sufficient statistics (kmeans/cluster_sums.cpp), per value of a row. Estimated.
@@ -29,11 +29,11 @@ constexpr double kPerMovedValue = 60.0;      // take from one sum and add to ano
 
 // Other loops. Estimated.
 constexpr double kPerMomentValue = 16.0;  // add to a sum and a sum of squares (explanation.cpp)
-constexpr double kPerCopiedPoint = 80.0;  // copy label and bounds of a point (kmeans/partition.cpp)
+constexpr double kPerCopiedPoint = 80.0;  // copy label and bounds of a point (window_fit.cpp)
 constexpr double kPerSeededValue = 4.0;   // against one seed: rows come from memory (seeding.cpp)
 
 // Sizes of the items that one thread takes.
-constexpr std::size_t kSweptPoints = 4096;    // active points; 1024 made no difference (measured)
+constexpr std::size_t kSweptPoints = 4096;    // active points; 1024 was no faster
 constexpr std::size_t kCopiedPoints = 32768;  // estimated
 constexpr std::size_t kMeasuredGroups = 8;    // groups of kGroupRows rows; estimated
 
@@ -42,12 +42,12 @@ constexpr std::size_t kMeasuredGroups = 8;    // groups of kGroupRows rows; esti
 constexpr float kActivateAhead = 2.0F;
 // The active set is put back and begins anew where it is so long, so many times longer than what
 // the last sweep found undecided, holds one in so many points, after so many sweeps. Measured:
-// decisions, "Points that are put to sleep again".
+// "A crowded active set is emptied".
 constexpr std::size_t kLongList = 32768, kMostlyDecided = 16, kSweepsBefore = 8;
 constexpr double kPartOfPoints = 4.0;
 
-// Full pass instead of bounds (kmeans/hamerly.cpp). Measured: decisions, "Batches that are measured
-// anew, and looks in the order of the rows".
+// Full pass instead of bounds (kmeans/hamerly.cpp). Measured: "Where there are few values of
+// centroids, active points are measured whole".
 // Undecided points are measured against every centroid up to so many values of all centroids, or
 // up to the second number where the window has more than so many values.
 constexpr std::size_t kFewCentroidValues = 640, kSomeCentroidValues = 2400;

@@ -21,8 +21,6 @@
 
 namespace kmeander {
 
-constexpr std::chrono::microseconds kSpinTime(200);
-
 // A set of threads. They are never joined: they sleep until the process ends.
 class Workers {
 public:
@@ -91,7 +89,8 @@ private:
     // sleeping thread takes long to wake: spin for a while before going to sleep.
     template <class Condition>
     static void spin_until(const Condition &has_come) {
-        const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+        const auto deadline =
+            std::chrono::steady_clock::now() + std::chrono::microseconds(costs::kSpinTime);
         while (!has_come() && std::chrono::steady_clock::now() < deadline)
             std::this_thread::yield();
     }
