@@ -72,12 +72,12 @@ def long_run(path: Path, n_batches: int) -> None:
 def report_time(steps: Path) -> tuple[float, float, float]:
     """Seconds to read, seconds to draw, megabytes."""
     from kmeander.page.report import as_page
-    from kmeander.page.story import read_story
+    from kmeander.page.timeline import read_timeline
 
     begun = time.process_time()
-    story = read_story(steps)
+    timeline = read_timeline(steps)
     read = time.process_time()
-    page = as_page(story)
+    page = as_page(timeline)
     return read - begun, time.process_time() - read, len(page.encode()) / 1e6
 
 
@@ -85,25 +85,25 @@ def update_time(steps: Path, n_shown: int) -> float:
     """Median seconds from a new line to what the browser is sent."""
     from bokeh.document import Document
 
-    from kmeander.page.board import Board
     from kmeander.page.follower import PAUSE
-    from kmeander.page.story import Story
+    from kmeander.page.layout import Layout
+    from kmeander.page.timeline import Timeline
 
     lines = steps.read_text().splitlines()
-    story = Story(keep=n_shown)
+    timeline = Timeline(keep=n_shown)
     for number, line in enumerate(lines[:-30], start=1):
-        story.add(line, number)
-    board = Board(story)
+        timeline.add(line, number)
+    layout = Layout(timeline)
     document = Document()
-    document.add_root(board.layout())
+    document.add_root(layout.root())
     sent: list[object] = []
     document.on_change(lambda event: sent.append(event))
     times = []
     for number, line in enumerate(lines[-30:], start=len(lines) - 29):
         begun = time.process_time()
-        story.add(line, number)
-        board.update(story)
-        board.refresh_axes()
+        timeline.add(line, number)
+        layout.update(timeline)
+        layout.refresh_axes()
         times.append(time.process_time() - begun)
     assert sent
     return statistics.median(times) + PAUSE / 2

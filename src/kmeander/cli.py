@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         from kmeander import __version__
 
@@ -40,7 +40,7 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def group(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """K-means for data streams that change: forgets the past, keeps cluster ids."""

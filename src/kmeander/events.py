@@ -8,7 +8,7 @@ from typing import Any
 
 from kmeander.exceptions import InputError
 
-# In the order in which they are told.
+# In the order in which they are listed.
 KINDS = ("drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank")
 
 

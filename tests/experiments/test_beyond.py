@@ -27,15 +27,15 @@ from kmeander.experiments.beyond.contestants import (
 from kmeander.experiments.beyond.goals import Goal, goals
 from kmeander.experiments.beyond.protocol import (
     USUAL_RHO,
+    ContestantRecord,
     DriftCell,
     OrderCell,
-    Record,
     StillCell,
     cells_of,
     standardised,
 )
 from kmeander.experiments.datasets import Found
-from kmeander.experiments.grid import Grid, Progress
+from kmeander.experiments.grid import CellDone, Grid
 from kmeander.experiments.protocol import Setting, streams_of
 from kmeander.experiments.storage import load
 from kmeander.experiments.tables import read_csv
@@ -92,7 +92,7 @@ def by_batch(rows: list[dict[str, Any]]) -> list[dict[str, dict[str, Any]]]:
     return list(found.values())
 
 
-def of_method(records: list[Record], method: str) -> list[Record]:
+def of_method(records: list[ContestantRecord], method: str) -> list[ContestantRecord]:
     return [record for record in records if record.method == method]
 
 
@@ -350,7 +350,7 @@ def test_a_run_leaves_figure_numbers_and_page_and_draws_them_again(stored: Path)
         return {str(path): path.read_bytes() for path in paths}
 
     before = contents()
-    heard: list[Progress] = []
+    heard: list[CellDone] = []
     patched = pytest.MonkeyPatch()
     patched.setattr(protocol, "SEEDS_IN_ORDER", 2)
     experiment.run_beyond(datasets(), [], GRID, stored, tell=heard.append)

@@ -15,7 +15,7 @@ import pytest
 
 from kmeander import InputError, KmeanderError
 from kmeander.experiments import grid as grid_module
-from kmeander.experiments.grid import FULL, QUICK, Grid, Progress, run_grid
+from kmeander.experiments.grid import FULL, QUICK, CellDone, Grid, run_grid
 from kmeander.experiments.protocol import METHODS, Cell, Setting
 from kmeander.experiments.storage import load
 from tests.experiments.test_protocol import TINY, tiny_datasets, tiny_grid
@@ -50,7 +50,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def test_processes_do_not_change_a_byte(undisturbed: dict[str, bytes], tmp_path: Path) -> None:
-    heard: list[Progress] = []
+    heard: list[CellDone] = []
     paths = run_grid(CELLS, tiny_datasets(), tmp_path, processes=2, tell=heard.append)
     assert contents(tmp_path) == undisturbed
     assert [path.name for path in paths] == [f"{cell.name}.parquet" for cell in CELLS]
@@ -73,7 +73,7 @@ def test_a_killed_grid_goes_on_where_it_was(undisturbed: dict[str, bytes], tmp_p
     assert 0 < len(done) < len(CELLS)
     times = {name: (tmp_path / name).stat().st_mtime_ns for name in done}
     (tmp_path / "left-behind.parquet.1.part").write_bytes(b"half a file")
-    heard: list[Progress] = []
+    heard: list[CellDone] = []
     run_grid(CELLS, tiny_datasets(), tmp_path, tell=heard.append)
     (tmp_path / "left-behind.parquet.1.part").unlink()
     assert contents(tmp_path) == undisturbed

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kmeander.page.report import as_page
-from kmeander.page.story import read_story
+from kmeander.page.timeline import read_timeline
 from tests.page.test_page import HOSTILE, write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -81,7 +81,7 @@ def test_a_report_shows_the_runs_numbers_and_asks_nobody(
     browser: Browser, steps: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "report.html"
-    file.write_text(as_page(read_story(steps)), encoding="utf-8")
+    file.write_text(as_page(read_timeline(steps)), encoding="utf-8")
     page = browser.open(file.as_uri())
     last = json.loads(steps.read_text().splitlines()[-1])
     assert page.get_by_text(f"{last['surrogate_error']:.6g}").count() == 1
@@ -102,7 +102,7 @@ def test_slider_table_and_choice_change_what_is_shown(
     browser: Browser, steps: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "report.html"
-    file.write_text(as_page(read_story(steps)), encoding="utf-8")
+    file.write_text(as_page(read_timeline(steps)), encoding="utf-8")
     page = browser.open(file.as_uri())
     assert page.get_by_text("Clusters at batch 29").count() == 1
     handle = page.locator(".noUi-handle").first

@@ -21,9 +21,9 @@ from kmeander.page import series
 from kmeander.page.follower import Follower
 from kmeander.page.palette import color_of
 from kmeander.page.report import as_page
-from kmeander.page.story import Moment, Story, read_story
 from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.thinning import thinned
+from kmeander.page.timeline import Moment, Timeline, read_timeline
 from tests.conftest import drifting_stream
 
 HOSTILE = ["<script>alert(1)</script>", "$$\\frac{a}{b}$$", "</script><b>x"]
@@ -55,15 +55,15 @@ def command(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_story_has_every_batch_and_every_event(steps: Path) -> None:
-    story = read_story(steps)
+    timeline = read_timeline(steps)
     lines = [json.loads(line) for line in steps.read_text().splitlines()]
-    assert story.n_batches == len(lines) == 30
-    assert [moment.index for moment in story.moments] == list(range(30))
-    assert [event.to_dict() for _, event, _ in story.events] == [
+    assert timeline.n_batches == len(lines) == 30
+    assert [moment.index for moment in timeline.moments] == list(range(30))
+    assert [event.to_dict() for _, event, _ in timeline.events] == [
         event for line in lines for event in line["events"]
     ]
-    assert sum(story.counts.values()) > 0
-    first, newest = story.moments[0], story.moments[-1]
+    assert sum(timeline.counts.values()) > 0
+    first, newest = timeline.moments[0], timeline.moments[-1]
     assert newest.surrogate == lines[-1]["surrogate_error"]
     np.testing.assert_allclose(newest.shares, np.array(lines[-1]["masses"]) / lines[-1]["mass"])
     plane = lines[0]["run"]["projection"]
@@ -72,9 +72,9 @@ def test_a_story_has_every_batch_and_every_event(steps: Path) -> None:
 
 
 def test_lives_agree_with_the_ids(steps: Path) -> None:
-    story = read_story(steps)
+    timeline = read_timeline(steps)
     lines = [json.loads(line) for line in steps.read_text().splitlines()]
-    for number, life in story.lives.items():
+    for number, life in timeline.lives.items():
         there = [line["index"] for line in lines if number in line["ids"]]
         assert (life.begin, life.end) == (there[0], there[-1])
         assert there == list(range(there[0], there[-1] + 1))
@@ -82,12 +82,12 @@ def test_lives_agree_with_the_ids(steps: Path) -> None:
 
 
 def test_centroids_may_be_drawn_by_two_columns(steps: Path) -> None:
-    story = read_story(steps, ["rpm", "temp"])
+    timeline = read_timeline(steps, ["rpm", "temp"])
     line = json.loads(steps.read_text().splitlines()[-1])
-    np.testing.assert_allclose(story.moments[-1].places, np.array(line["centroids"])[:, [2, 0]])
-    assert story.axes == ("rpm", "temp")
+    np.testing.assert_allclose(timeline.moments[-1].places, np.array(line["centroids"])[:, [2, 0]])
+    assert timeline.axes == ("rpm", "temp")
     with pytest.raises(InputError) as raised:
-        read_story(steps, ["rpm", "speed"])
+        read_timeline(steps, ["rpm", "speed"])
     assert str(raised.value) == (
         f"{steps} --features names 'speed', which the run does not have. Its columns are temp, "
         "load, rpm."
@@ -134,17 +134,17 @@ def test_a_file_that_is_no_run_is_explained(
         text = "".join(json.dumps(line) + "\n" for line in text)
     path.write_text(text)
     with pytest.raises(InputError) as raised:
-        read_story(path)
+        read_timeline(path)
     assert str(raised.value) == message.format(path)
 
 
 def test_a_line_cut_off_is_left_out_and_told(steps: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl"
     path.write_text(steps.read_text()[:-200])
-    story = read_story(path)
-    assert story.n_batches == 29
+    timeline = read_timeline(path)
+    assert timeline.n_batches == 29
     note = "Line 30 is cut off and left out; the run may still be writing it."
-    assert story.notes == [note]
+    assert timeline.notes == [note]
     done = command("report", str(path), "--out", "cut.md", cwd=tmp_path)
     assert done.returncode == 0 and note in done.stderr
 
@@ -152,9 +152,9 @@ def test_a_line_cut_off_is_left_out_and_told(steps: Path, tmp_path: Path) -> Non
 def test_a_file_of_an_older_version_is_shown_without_ids(steps: Path, tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in without_ids(lines_of(steps))))
-    story = read_story(path)
-    assert sorted(story.lives) == [0, 1, 2, 3] and not story.events
-    assert story.notes == [
+    timeline = read_timeline(path)
+    assert sorted(timeline.lives) == [0, 1, 2, 3] and not timeline.events
+    assert timeline.notes == [
         "An older kmeander wrote this file: it has no ids and no events, so clusters are numbered "
         "by their rows."
     ]
@@ -162,10 +162,10 @@ def test_a_file_of_an_older_version_is_shown_without_ids(steps: Path, tmp_path: 
 
 def test_a_missing_file_and_a_binary_one_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
-        read_story(tmp_path / "none.jsonl")
+        read_timeline(tmp_path / "none.jsonl")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not text, so it holds no Steps"):
-        read_story(tmp_path / "binary")
+        read_timeline(tmp_path / "binary")
 
 
 def moment(index: int, error: float) -> Moment:
@@ -188,34 +188,34 @@ def test_thinning_keeps_ends_order_and_the_largest_error(n: int, most: int, seed
 
 
 def test_areas_are_stacked_to_one(steps: Path) -> None:
-    story = read_story(steps)
-    columns = series.areas(list(story.moments))
-    assert len(columns["cluster"]) == len(story.lives)
+    timeline = read_timeline(steps)
+    columns = series.areas(list(timeline.moments))
+    assert len(columns["cluster"]) == len(timeline.lives)
     assert max(float(ys.max()) for ys in columns["ys"]) == pytest.approx(1.0)
     assert columns["color"] == [color_of(int(name)) for name in columns["cluster"]]
 
 
 def test_a_report_is_one_file_without_addresses(steps: Path) -> None:
-    page = as_page(read_story(steps))
+    page = as_page(read_timeline(steps))
     assert not re.findall(r"<(?:script|link)[^>]+(?:src|href)=", page)
     assert "<title>kmeander: the list</title>" in page
 
 
 def test_names_are_shown_as_text_everywhere(tmp_path: Path) -> None:
     path = write_run(tmp_path / "steps.jsonl", HOSTILE)
-    story = read_story(path)
-    page = as_page(story)
+    timeline = read_timeline(path)
+    page = as_page(timeline)
     assert "<script>alert" not in page and "</script><b>x" not in page
-    text = as_markdown(story)
+    text = as_markdown(timeline)
     assert "<script>" not in text
 
 
 def test_markdown_and_json_say_the_same(steps: Path) -> None:
-    story = read_story(steps)
-    plain = as_plain(story)
+    timeline = read_timeline(steps)
+    plain = as_plain(timeline)
     assert plain["n_batches"] == 30 and len(plain["clusters"]) == 4
     assert json.loads(json.dumps(plain)) == plain
-    text = as_markdown(story)
+    text = as_markdown(timeline)
     for event in plain["events"]:
         assert f"| {event['batch']} | {event['kind']} |" in text
     assert sum(plain["counts"].values()) == len(plain["events"])
@@ -245,12 +245,12 @@ def test_the_command_writes_all_formats_and_fails_when_asked(steps: Path, tmp_pa
     )
 
 
-def wait_for(follower: Follower, n_batches: int) -> Story:
+def wait_for(follower: Follower, n_batches: int) -> Timeline:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        story = follower.newest(1000)
-        if story.n_batches >= n_batches and not follower.problem:
-            return story
+        timeline = follower.newest(1000)
+        if timeline.n_batches >= n_batches and not follower.problem:
+            return timeline
         time.sleep(0.02)
     raise AssertionError(f"{follower.problem}, {follower.newest(1).n_batches} batches")
 
@@ -265,8 +265,8 @@ def test_a_growing_file_is_followed_and_an_old_one_forgotten(steps: Path, tmp_pa
         assert wait_for(follower, 3).n_batches == 3
         with path.open("a") as file:
             file.write(lines[3][50:] + "".join(lines[4:]))
-        story = wait_for(follower, 30)
-        assert [one.index for one in story.moments] == list(range(20, 30))
+        timeline = wait_for(follower, 30)
+        assert [one.index for one in timeline.moments] == list(range(20, 30))
         assert [one.index for one in follower.newest(4).moments] == [26, 27, 28, 29]
         path.write_text("".join(lines[:2]))  # as a run does that goes on from a checkpoint
         deadline = time.monotonic() + 20

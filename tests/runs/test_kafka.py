@@ -65,7 +65,7 @@ def test_a_topic_gives_the_steps_of_a_file(cluster: MockCluster, tmp_path: Path)
                "--checkpoint", str(tmp_path / "c"))
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert f"\n{address}: 360 rows in 18 batches, learnt in " in f"\n{done.stderr}"
+    assert f"\n{address}: 360 rows in 18 batches, learned in " in f"\n{done.stderr}"
     file = tmp_path / "plain.csv"
     np.savetxt(file, ROWS, "%.17g", delimiter=",", header="a,b", comments="")
     run(file, 3, init="previous", batch_size=20, steps=tmp_path / "file.jsonl")

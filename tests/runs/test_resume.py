@@ -528,7 +528,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(readings: Path, tmp_path: P
         ("--centroids", f"{tmp_path}/no/c.csv"): "cannot be written: there is no folder",
         ("--model-out", f"{tmp_path}/no/model.km"): "cannot be written: there is no folder",
         ("--bad-rows", f"{tmp_path}/no/bad.ndjson"): "cannot be written: No such file or",
-        ("--assignments", f"{tmp_path}/rows.txt"): "its ending does not tell the format.",
+        ("--assignments", f"{tmp_path}/rows.txt"): "its ending does not say the format.",
         ("--centroids", f"{tmp_path}/c.txt"): "must end in .csv, .parquet, .pq.",
     }
     for option, message in cases.items():

@@ -74,7 +74,7 @@ def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None
     assert facts["settings"]["random_state"] == 9
     assert facts["batch_size"] == 40
     summary = [line for line in done.stderr.splitlines() if not line.startswith("batch ")]
-    assert summary[0].startswith(f"{csv}: 185 rows in 5 batches, learnt in ")
+    assert summary[0].startswith(f"{csv}: 185 rows in 5 batches, learned in ")
     assert summary[1] == (
         f"Surrogate error {expected[-1]['surrogate_error']:.6g}, newest batch "
         f"{expected[-1]['batch_error']:.6g}; window of 5 batches, rho 0.7071."
@@ -176,7 +176,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     skipped = kmeander("run", str(path), "--clusters", "2", "--bad-rows", "skip")
     assert skipped.returncode == 1
     assert skipped.stderr == (
-        f"kmeander run: {path}: every row is bad (30 were set aside), so nothing was learnt. "
+        f"kmeander run: {path}: every row is bad (30 were set aside), so nothing was learned. "
         "Without --bad-rows the run stops at the first and says why.\n"
     )
     missing = kmeander("run", str(path), "--columns", "a,c")
@@ -251,7 +251,7 @@ def test_the_whole_file_is_read_as_numbers_not_only_its_first_block(tmp_path: Pa
     assert [step["n_points"] for step in lines(refused.stdout)] == [100_000] * 4
 
 
-def test_standard_input_is_learnt_as_it_comes() -> None:
+def test_standard_input_is_learned_as_it_comes() -> None:
     """A Step is out before the input ends, at the latest when the next rows have come."""
     with subprocess.Popen(
         [PROGRAM, "run", "-", "--clusters", "2", "--batch-size", "3"],
@@ -353,7 +353,7 @@ def test_a_stream_that_never_shows_k_points_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert [step["waiting"] for step in lines(done.stdout)] == [True, True]
     assert done.stderr.splitlines()[1] == (
-        "The stream has not shown enough distinct points yet: nothing was learnt."
+        "The stream has not shown enough distinct points yet: nothing was learned."
     )
 
 

@@ -47,7 +47,7 @@ def readings(tmp_path: Path) -> Path:
     return path
 
 
-def learnt(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any]]:
+def learned(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any]]:
     """Centroids, ids of the rows' clusters and distances after each batch, by the model alone."""
     model = FSKM(n_clusters, **DEFAULTS, random_state=0)
     found = []
@@ -63,7 +63,7 @@ def learnt(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any]
 
 
 def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path) -> None:
-    expected = learnt(STREAM)
+    expected = learned(STREAM)
     labels = [int(label) for _, some, _ in expected for label in some]
     distances = [float(distance) for _, _, some in expected for distance in some]
     for name in ("rows.parquet", "rows.ndjson", "parts/"):
@@ -148,7 +148,7 @@ def test_standardised_columns_are_those_of_scikit_learn(tmp_path: Path) -> None:
     scales = np.array([1.0, 1000.0, 0.001])
     summary = run([points * scales for points in STREAM], 4, standardize=True, steps=steps)
     scaler = StandardScaler().fit(STREAM[0] * scales)
-    expected = learnt([scaler.transform(points * scales) for points in STREAM])
+    expected = learned([scaler.transform(points * scales) for points in STREAM])
     assert summary.last is not None and summary.last.centroids is not None
     np.testing.assert_allclose(summary.last.centroids, expected[-1][0], rtol=1e-9)
     facts = read_facts(steps)
@@ -366,7 +366,7 @@ def test_bad_rows_are_left_out_counted_and_written(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\nx,2\n3,4\n5\n6,inf\n7,8\n")
     done = kmeander("run", str(path), "--clusters", "1", "--bad-rows", "skip")
     assert done.returncode == 0
-    assert done.stderr.startswith(f"{path}: 3 rows in 1 batch, learnt in ")
+    assert done.stderr.startswith(f"{path}: 3 rows in 1 batch, learned in ")
     assert done.stderr.splitlines()[1] == "Bad rows set aside: 3."
     done = kmeander("run", str(path), "--clusters", "1", "--bad-rows", str(bad))
     assert done.returncode == 0
@@ -387,7 +387,7 @@ def test_a_stream_of_bad_rows_alone_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (
-        f"kmeander run: {path}: every row is bad (2 were set aside), so nothing was learnt. "
+        f"kmeander run: {path}: every row is bad (2 were set aside), so nothing was learned. "
         "Without --bad-rows the run stops at the first and says why.\n"
     )
     assert [json.loads(line)["line"] for line in aside.read_text().splitlines()] == [2, 3]

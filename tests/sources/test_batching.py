@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmeander import InputError
-from kmeander.sources.batching import NO_TIME, Batches, Batching, Cut, microseconds
-from kmeander.sources.block import BadRow, Block, Place
+from kmeander.sources.batching import NO_TIME, Batches, Batching, BatchRows, microseconds
+from kmeander.sources.block import BadRow, Block, RowLocation
 
 
 def block(first: int, kinds: str, times: list[int] | None = None) -> Block:
     """Rows numbered from `first`: ``g`` is a good one, ``b`` a bad one."""
     good = [first + i for i, kind in enumerate(kinds) if kind == "g"]
     bad = tuple(
-        BadRow(first + i, Place("x", "line", first + i), "why", "text")
+        BadRow(first + i, RowLocation("x", "line", first + i), "why", "text")
         for i, kind in enumerate(kinds)
         if kind == "b"
     )
@@ -44,7 +44,7 @@ def stream(kinds: list[str]) -> Iterator[Block]:
         first += len(part)
 
 
-def cuts(batches: Batches) -> list[Cut]:
+def cuts(batches: Batches) -> list[BatchRows]:
     return [cut for cut in batches if cut is not None]
 
 

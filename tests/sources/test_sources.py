@@ -23,10 +23,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kmeander import DriftStream, InputError, InputTypeError
-from kmeander.sources import Reading, Source, Wanted, lines, open_source
+from kmeander.sources import Reading, Source, Wanted, line_parsing, open_source
 from kmeander.sources.block import Block
-from kmeander.sources.lines import count_lines, line_start, parse_lines, split_lines, whole_lines
-from kmeander.sources.numbers import to_points, to_times
+from kmeander.sources.conversion import to_points, to_times
+from kmeander.sources.line_parsing import (
+    count_lines,
+    line_start,
+    parse_lines,
+    split_lines,
+    whole_lines,
+)
 from kmeander.sources.selection import Selection
 
 Rows = NDArray[np.float64]
@@ -89,7 +95,7 @@ def rows() -> Rows:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many blocks even of a small file."""
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(line_parsing, "BLOCK_BYTES", 64)
     monkeypatch.setattr("kmeander.sources.columnar_files.BLOCK_ROWS", 4)
 
 
@@ -182,12 +188,12 @@ def test_good_and_bad_rows_do_not_depend_on_where_blocks_end(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.csv")
         path.write_text("a,b\n" + "\n".join(text) + ("\n" if ends and text else ""))
-        before, lines.BLOCK_BYTES = lines.BLOCK_BYTES, size
+        before, line_parsing.BLOCK_BYTES = line_parsing.BLOCK_BYTES, size
         try:
             source = opened(path)
             blocks = blocks_of(source)
         finally:
-            lines.BLOCK_BYTES = before
+            line_parsing.BLOCK_BYTES = before
     good = {int(row) for block in blocks for row in block.rows}
     bad = {row.row: row for block in blocks for row in block.bad}
     for number, line in enumerate(text):
@@ -438,7 +444,7 @@ def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         opened(tmp_path / "x.dat")
     assert str(caught.value) == (
-        f"{tmp_path}/x.dat: its ending '.dat' does not tell the format. Say it with --format "
+        f"{tmp_path}/x.dat: its ending '.dat' does not say the format. Say it with --format "
         "csv|tsv|ndjson|parquet|arrow."
     )
     assert rows_of(tmp_path / "x.dat", form="csv").tolist() == [[1.0]]

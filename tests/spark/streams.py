@@ -155,4 +155,4 @@ def in_partitions(frame: DataFrame, n_partitions: int) -> DataFrame:
     return frame.coalesce(1) if n_partitions == 1 else frame.repartition(n_partitions)
 
 
-Learnt = Callable[..., list[tuple[int, Step]]]
+Learned = Callable[..., list[tuple[int, Step]]]

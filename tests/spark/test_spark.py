@@ -136,7 +136,7 @@ def test_a_stopped_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Pa
     )
 
 
-def test_a_model_that_has_learnt_goes_on_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_model_that_has_learned_goes_on_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     from kmeander import spark as ks
 
     batches = stream_of_points(3)
@@ -365,8 +365,8 @@ def test_a_batch_that_comes_again_is_skipped(
     with caplog.at_level(logging.WARNING, "kmeander.spark"):
         taker.take(at_rest(spark, first), 0)
     assert caplog.messages == [
-        "Batch 0 is skipped: batch 1 has been learnt already. Spark's own checkpoint is older than "
-        "the model's; begin anew with another checkpoint if this goes on."
+        "Batch 0 is skipped: batch 1 has been learned already. Spark's own checkpoint is older "
+        "than the model's; begin anew with another checkpoint if this goes on."
     ]
     assert len(written) == 4
 
@@ -417,18 +417,18 @@ def test_any_file_system_of_sparks_keeps_checkpoints(spark: SparkSession, tmp_pa
     """Here Hadoop's view of a local folder; hdfs, s3a and the like go the same way."""
     from kmeander.spark.storage import (
         Checkpoints,
-        HadoopPlace,
-        LocalPlace,
+        HadoopFolder,
+        LocalFolder,
+        folder_at,
         newest_from_executor,
-        place_at,
         read_from_executor,
     )
 
     path = tmp_path / "a folder"
-    place = HadoopPlace(spark, f"file://{path}")
-    assert isinstance(place_at(spark, f"file://{path}"), LocalPlace)
-    assert isinstance(place_at(spark, str(path)), LocalPlace)
-    for kind in (place, LocalPlace(str(path))):
+    place = HadoopFolder(spark, f"file://{path}")
+    assert isinstance(folder_at(spark, f"file://{path}"), LocalFolder)
+    assert isinstance(folder_at(spark, str(path)), LocalFolder)
+    for kind in (place, LocalFolder(str(path))):
         for file in path.glob("*") if path.is_dir() else []:
             file.unlink()
         saved = Checkpoints(kind, kept=2)
@@ -446,14 +446,14 @@ def test_any_file_system_of_sparks_keeps_checkpoints(spark: SparkSession, tmp_pa
     assert newest_from_executor((tmp_path / "nowhere").as_uri()) is None
 
 
-def test_a_stream_is_learnt_through_hadoops_file_system(
+def test_a_stream_is_learned_through_hadoops_file_system(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kmeander import spark as ks
     from kmeander.spark import models
-    from kmeander.spark.storage import HadoopPlace
+    from kmeander.spark.storage import HadoopFolder
 
-    monkeypatch.setattr(models, "place_at", HadoopPlace)
+    monkeypatch.setattr(models, "folder_at", HadoopFolder)
     batches = stream_of_points(3)
     write_batches(tmp_path / "in", batches)
     learn_all(files(spark, tmp_path / "in"), (tmp_path / "state").as_uri())  # type: ignore[arg-type]
@@ -467,7 +467,7 @@ def test_a_stream_is_learnt_through_hadoops_file_system(
 def test_a_damaged_checkpoint_is_not_passed_over(spark: SparkSession, tmp_path: Path) -> None:
     from kmeander import spark as ks
 
-    with pytest.raises(CheckpointError, match=r"holds no model: no stream has been learnt there\."):
+    with pytest.raises(CheckpointError, match=r"no model: no stream has been learned there\."):
         ks.load(str(tmp_path))
     taker = learner(spark, tmp_path)
     taker.take(at_rest(spark, stream_of_points(1)[0]), 0)
@@ -543,7 +543,7 @@ def test_assigning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> No
     frame = at_rest(spark, points[:2])
     for call, message in (
         (lambda: ks.assign(frame, model),
-         "features must be given: the model has learnt from arrays, which name no columns."),
+         "features must be given: the model has learned from arrays, which name no columns."),
         (lambda: ks.assign(frame.withColumnRenamed("z", "id"), model, ["x", "y", "id"]),
          "the frame has a column 'id' already. Pass prefix='cluster_', or any other that makes "
          "names of their own."),
@@ -552,7 +552,7 @@ def test_assigning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> No
         (lambda: ks.assign(frame, tmp_path),
          f"features must be given: {tmp_path} holds no centroids yet that would tell the columns."),
         (lambda: ks.register(spark, "f", tmp_path),
-         f"{tmp_path} holds no centroids yet: no batch has been learnt there."),
+         f"{tmp_path} holds no centroids yet: no batch has been learned there."),
     ):  # fmt: skip
         with pytest.raises(InputError) as caught:
             call()
@@ -562,7 +562,7 @@ def test_assigning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> No
     renamed = frame.withColumnRenamed("z", "id")
     found = ks.assign(renamed, model, ["x", "y", "id"], prefix="cluster_")
     assert found.columns == ["x", "y", "id", "cluster_cluster", "cluster_id", "cluster_distance"]
-    with pytest.raises(PythonException, match="the features have 2 values, the model has learnt 3"):
+    with pytest.raises(PythonException, match="features have 2 values, the model has learned 3"):
         ks.assign(frame, model, ["x", "y"]).collect()
 
 

@@ -147,7 +147,7 @@ with session("local[2]") as spark:
 
     Checkpoints.save = dying
     told = learn_all(files(spark, folder / "in"), folder / "state")
-    print("learnt", [batch_id for batch_id, _ in told], [step.index for _, step in told])
+    print("learned", [batch_id for batch_id, _ in told], [step.index for _, step in told])
 """
 
 
@@ -177,6 +177,6 @@ def test_a_driver_that_is_killed_learns_every_batch_once(tmp_path: Path) -> None
     third = drive(tmp_path, "never", 0)
     assert third.returncode == 0, third.stderr
     # Batch 3 came again, and was known.
-    assert re.findall("learnt.*", third.stdout) == ["learnt [4] [4]"]
+    assert re.findall("learned.*", third.stdout) == ["learned [4] [4]"]
     model, _ = expected_model(batches)
     assert state_bytes(newest_model(tmp_path / "state")) == state_bytes(model)

@@ -17,7 +17,7 @@ from kmeander.exceptions import KmeanderError
 
 if TYPE_CHECKING:
     from kmeander.experiments.datasets import Found, Missing
-    from kmeander.experiments.grid import Grid, Progress
+    from kmeander.experiments.grid import CellDone, Grid
 
 
 class Which(StrEnum):
@@ -165,12 +165,12 @@ def _needing_matplotlib() -> Iterator[None]:
 
 
 @contextmanager
-def _counted(n_cells: int) -> Iterator[Callable[[Progress], None]]:
+def _counted(n_cells: int) -> Iterator[Callable[[CellDone], None]]:
     """Show progress, and how long it all took in the end."""
     started = perf_counter()
     n_computed = 0
 
-    def count(progress: Progress) -> None:
+    def count(progress: CellDone) -> None:
         nonlocal n_computed
         n_computed += progress.seconds is not None
         show(progress)
@@ -190,12 +190,12 @@ def _say_verdict(page: Path, words: str) -> None:
             _say(line.replace("**", ""))
 
 
-def _progress(n_cells: int, stack: ExitStack) -> Callable[[Progress], None]:
+def _progress(n_cells: int, stack: ExitStack) -> Callable[[CellDone], None]:
     """Return what shows progress on stderr: a bar on a terminal, otherwise a line per cell."""
     if not sys.stderr.isatty():
         done = iter(range(1, n_cells + 1))
 
-        def line(progress: Progress) -> None:
+        def line(progress: CellDone) -> None:
             took = "found" if progress.seconds is None else f"{progress.seconds:.1f} s"
             _say(f"[{next(done)}/{n_cells}] {progress.cell.name}: {took}")
 
@@ -216,7 +216,7 @@ def _progress(n_cells: int, stack: ExitStack) -> Callable[[Progress], None]:
     stack.enter_context(bar)
     task = bar.add_task("cells", total=n_cells, last="")
 
-    def advance(progress: Progress) -> None:
+    def advance(progress: CellDone) -> None:
         bar.update(task, advance=1, last=progress.cell.name)
 
     return advance

@@ -37,29 +37,29 @@ def sparkline(values: list[float]) -> str:
     return "".join(BARS[round((value - low) / width * (len(BARS) - 1))] for value in values)
 
 
-class News:
-    """Turns the events of each batch into one line, told once."""
+class EventLines:
+    """Turns the events of each batch into one line, given once."""
 
     def __init__(self) -> None:
-        self._told = -1
+        self._last_index = -1
 
     def line(self, progress: Progress) -> str | None:
-        """Return what happened at the newest batch, if anything did and was not told yet."""
+        """Return what happened at the newest batch, if anything did and was not shown yet."""
         step = progress.summary.last
-        if step is None or step.index == self._told or not step.events:
+        if step is None or step.index == self._last_index or not step.events:
             return None
-        self._told = step.index
-        return news_line(step.index, progress.summary.words(step))
+        self._last_index = step.index
+        return event_line(step.index, progress.summary.words(step))
 
 
-def news_line(index: int, words: list[str]) -> str:
+def event_line(index: int, words: list[str]) -> str:
     """Return one line for the events of a batch.
 
     Examples
     --------
-    >>> news_line(7, ["cluster 3 died"])
+    >>> event_line(7, ["cluster 3 died"])
     'batch 7: cluster 3 died'
-    >>> news_line(7, ["a", "b", "c", "d", "e", "f"])
+    >>> event_line(7, ["a", "b", "c", "d", "e", "f"])
     'batch 7: a; b; c; d; and 2 more'
     """
     shown = words[:WORDS_PER_LINE]
@@ -69,7 +69,7 @@ def news_line(index: int, words: list[str]) -> str:
 
 
 def style_of(step: Step) -> str:
-    """Return how loudly to tell the events of a batch."""
+    """Return the style in which the events are shown, of a batch."""
     kinds = {event.kind for event in step.events}
     if "drift" in kinds:
         return "bold red"
@@ -122,12 +122,12 @@ def show_progress(stack: ExitStack, *, quiet: bool) -> Callable[[Progress], None
 
 
 def _lines() -> Callable[[Progress], None]:
-    pace, news = Pace(), News()
+    pace, lines = Pace(), EventLines()
     due = time.monotonic() + SECONDS_PER_LINE
 
     def show(progress: Progress) -> None:
         nonlocal due
-        line = news.line(progress)
+        line = lines.line(progress)
         if line is not None:
             say(line)
         parts = pace.parts(progress)
@@ -145,7 +145,7 @@ def _live(stack: ExitStack) -> Callable[[Progress], None]:
     from rich.live import Live
     from rich.text import Text
 
-    pace, news = Pace(), News()
+    pace, lines = Pace(), EventLines()
     console = Console(stderr=True)
     live = Live(
         Text("waiting for rows", style="dim"),
@@ -157,7 +157,7 @@ def _live(stack: ExitStack) -> Callable[[Progress], None]:
     stack.enter_context(live)
 
     def show(progress: Progress) -> None:
-        line, last = news.line(progress), progress.summary.last
+        line, last = lines.line(progress), progress.summary.last
         if line is not None and last is not None:
             console.print(Text(line, style_of(last)))  # stays, above the line that changes
         parts = pace.parts(progress)

@@ -13,7 +13,7 @@ import typer
 from kmeander.commands.words import names, need_bokeh, say
 
 if TYPE_CHECKING:
-    from kmeander.page.story import Story
+    from kmeander.page.timeline import Timeline
 
 
 class ReportFormat(StrEnum):
@@ -24,7 +24,7 @@ class ReportFormat(StrEnum):
     md = "md"
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """Kinds of events."""
 
     drift = "drift"
@@ -59,7 +59,7 @@ def report(
         typer.Option(metavar="FILE", help="What run --bad-rows wrote, to count them."),
     ] = None,
     fail_on: Annotated[
-        list[Kind] | None,
+        list[EventKind] | None,
         typer.Option(help="Exit with 1 if there was such an event; may be given again."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
@@ -68,7 +68,7 @@ def report(
 
     Example: kmeander report steps.jsonl --out report.html --fail-on drift
     """
-    from kmeander.page.story import read_story
+    from kmeander.page.timeline import read_timeline
 
     chosen = names(features)
     if chosen is not None and len(chosen) != 2:
@@ -76,19 +76,19 @@ def report(
     wanted = _format(format_, out)
     if wanted is ReportFormat.html:
         need_bokeh()
-    story = read_story(steps, chosen)
+    timeline = read_timeline(steps, chosen)
     extra = {} if bad_rows is None else {"bad rows": f"{_n_lines(bad_rows):,}"}
     target = out or f"report.{wanted.value}"
-    _write(_made(story, wanted, extra), target)
+    _write(_made(timeline, wanted, extra), target)
     if not quiet:
-        for note in story.notes:
+        for note in timeline.notes:
             say(note)
-        told = ", ".join(f"{number:,} {kind}" for kind, number in story.counts.items())
-        say(f"{target}: {story.n_batches:,} batches; events: {told or 'none'}.")
-    found = [kind.value for kind in fail_on or [] if story.counts.get(kind.value)]
+        counted = ", ".join(f"{number:,} {kind}" for kind, number in timeline.counts.items())
+        say(f"{target}: {timeline.n_batches:,} batches; events: {counted or 'none'}.")
+    found = [kind.value for kind in fail_on or [] if timeline.counts.get(kind.value)]
     if found:
         if not quiet:
-            say(f"Failing, as asked: {', '.join(f'{story.counts[k]:,} {k}' for k in found)}.")
+            say(f"Failing, as asked: {', '.join(f'{timeline.counts[k]:,} {k}' for k in found)}.")
         raise typer.Exit(1)
 
 
@@ -106,16 +106,16 @@ def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:
     return known[ending]
 
 
-def _made(story: Story, wanted: ReportFormat, extra: dict[str, str]) -> str:
+def _made(timeline: Timeline, wanted: ReportFormat, extra: dict[str, str]) -> str:
     from kmeander.page.summary import as_markdown, as_plain
 
     if wanted is ReportFormat.md:
-        return as_markdown(story)
+        return as_markdown(timeline)
     if wanted is ReportFormat.json:
-        return json.dumps({**as_plain(story), **extra}, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({**as_plain(timeline), **extra}, indent=1, ensure_ascii=False) + "\n"
     from kmeander.page.report import as_page
 
-    return as_page(story, extra)
+    return as_page(timeline, extra)
 
 
 def _write(text: str, target: str) -> None:

@@ -314,7 +314,9 @@ def run(
             stop=stop,
         )
     if not quiet:
-        _tell(summary, "standard input" if source == "-" else source, resumable=bool(checkpoint))
+        _say_summary(
+            summary, "standard input" if source == "-" else source, resumable=bool(checkpoint)
+        )
 
 
 @contextmanager
@@ -329,22 +331,22 @@ def _steps_to_watch(steps: str | None) -> Iterator[str]:
         yield str(Path(folder) / "steps.jsonl")
 
 
-def _tell(summary: RunSummary, name: str, *, resumable: bool) -> None:
+def _say_summary(summary: RunSummary, name: str, *, resumable: bool) -> None:
     """Say on stderr what the run did."""
     if summary.resumed_at is not None and not (summary.n_batches or summary.n_bad):
         say(f"{name}: nothing new since batch {summary.resumed_at}.")
     else:
-        _tell_counts(summary, name)
+        _say_counts(summary, name)
     if summary.stopped:
-        _tell_stop(summary, resumable=resumable)
+        _say_stop(summary, resumable=resumable)
     if summary.last is not None:
-        _tell_clusters(summary, summary.last)
+        _say_clusters(summary, summary.last)
 
 
-def _tell_counts(summary: RunSummary, name: str) -> None:
+def _say_counts(summary: RunSummary, name: str) -> None:
     say(
         f"{name}: {count(summary.n_points, 'row')} in {count(summary.n_batches, 'batch')}, "
-        f"learnt in {summary.seconds:.2f} s."
+        f"learned in {summary.seconds:.2f} s."
     )
     if summary.n_bad:
         say(f"Bad rows set aside: {summary.n_bad:,}.")
@@ -352,7 +354,7 @@ def _tell_counts(summary: RunSummary, name: str) -> None:
         say(f"Late rows: {summary.n_late:,}.")
 
 
-def _tell_stop(summary: RunSummary, *, resumable: bool) -> None:
+def _say_stop(summary: RunSummary, *, resumable: bool) -> None:
     line = "Stopped. With --checkpoint a run can go on where it stopped."
     if resumable:
         line = "Stopped; the same command goes on from here."
@@ -361,9 +363,9 @@ def _tell_stop(summary: RunSummary, *, resumable: bool) -> None:
     say(line)
 
 
-def _tell_clusters(summary: RunSummary, last: Step) -> None:
+def _say_clusters(summary: RunSummary, last: Step) -> None:
     if last.surrogate_error is None or last.masses is None:
-        say("The stream has not shown enough distinct points yet: nothing was learnt.")
+        say("The stream has not shown enough distinct points yet: nothing was learned.")
         return
     say(
         f"Surrogate error {last.surrogate_error:.6g}, newest batch {last.batch_error:.6g}; "
@@ -371,8 +373,8 @@ def _tell_clusters(summary: RunSummary, last: Step) -> None:
     )
     say(f"Shares of the clusters now: {_shares(last)}")
     if summary.events:
-        told = ", ".join(f"{number:,} {kind}" for kind, number in summary.events.items())
-        say(f"Events: {told}.")
+        counted = ", ".join(f"{number:,} {kind}" for kind, number in summary.events.items())
+        say(f"Events: {counted}.")
     if summary.n_reseeded:
         say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """How the stream changes."""
 
     drift = "drift"
@@ -36,8 +36,8 @@ def simulate(
     data: Annotated[str, typer.Argument(help="CSV file with a header, or Parquet file.")],
     out: Annotated[Path, typer.Option(help="Folder for the Parquet file.")],
     kind: Annotated[
-        Kind, typer.Option(help="Abrupt drifts, gradual ones, or clusters that come and go.")
-    ] = Kind.drift,
+        ChangeKind, typer.Option(help="Abrupt drifts, gradual ones, or clusters that come and go.")
+    ] = ChangeKind.drift,
     write: Annotated[
         Write, typer.Option(help="The stream of batches, or the concepts it is drawn from.")
     ] = Write.stream,

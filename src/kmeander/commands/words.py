@@ -6,7 +6,7 @@ import sys
 
 
 def say(line: str) -> None:
-    """Tell people something."""
+    """Write a line to stderr, for people."""
     print(line, file=sys.stderr, flush=True)
 
 

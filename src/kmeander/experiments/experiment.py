@@ -10,7 +10,7 @@ from typing import Any
 
 from kmeander.experiments import figures, findings, storage, tables, theorem1
 from kmeander.experiments.datasets import Found, Missing
-from kmeander.experiments.grid import Grid, Progress, run_grid
+from kmeander.experiments.grid import CellDone, Grid, run_grid
 
 
 def run_experiment(
@@ -21,7 +21,7 @@ def run_experiment(
     *,
     processes: int = 1,
     repetitions_of_figure1: int = 40,
-    tell: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[CellDone], None] = lambda _: None,
 ) -> Path:
     """Run what `folder` does not hold yet, then draw and write everything anew.
 

@@ -72,7 +72,7 @@ QUICK = Grid(n_concepts=4, max_rows=20_000)
 
 
 @dataclass(frozen=True)
-class Progress:
+class CellDone:
     """One more cell is there: computed just now in so many seconds, or found (None)."""
 
     cell: AnyCell
@@ -85,7 +85,7 @@ def run_grid(
     folder: Path,
     *,
     processes: int = 1,
-    tell: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[CellDone], None] = lambda _: None,
 ) -> list[Path]:
     """Compute all cells that `folder` does not hold yet.
 
@@ -103,7 +103,7 @@ def run_grid(
     for cell, path in zip(cells, paths, strict=True):
         identity = identity_of(cell, prints[cell.dataset])
         if is_done(path, identity):
-            tell(Progress(cell, None))
+            tell(CellDone(cell, None))
         else:
             jobs.append((cell, data[cell.dataset], path, identity))
     # The longest first, so that no process is left alone with one at the end.
@@ -116,21 +116,21 @@ def run_grid(
     return paths
 
 
-def _compute(cell: AnyCell, points: Points, path: Path, identity: dict[str, Any]) -> Progress:
+def _compute(cell: AnyCell, points: Points, path: Path, identity: dict[str, Any]) -> CellDone:
     started = perf_counter()
     # The cores are shared out among processes; a thread team in each would only be in the way.
     save(cell.run(points, n_threads=1), path, identity)
-    return Progress(cell, perf_counter() - started)
+    return CellDone(cell, perf_counter() - started)
 
 
 def _compute_in_processes(
-    jobs: Sequence[tuple[Any, ...]], processes: int, tell: Callable[[Progress], None]
+    jobs: Sequence[tuple[Any, ...]], processes: int, tell: Callable[[CellDone], None]
 ) -> None:
     # Not forked: a progress bar's thread, or a library's, may hold a lock at that moment.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_ctrl_c)
     try:
-        waiting: list[Future[Progress]] = [pool.submit(_compute, *job) for job in jobs]
+        waiting: list[Future[CellDone]] = [pool.submit(_compute, *job) for job in jobs]
         for done in as_completed(waiting):
             tell(done.result())
     except BrokenProcessPool as error:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kmeander.exceptions import InputError
-from kmeander.sources.lines import whole_lines
+from kmeander.sources.line_parsing import whole_lines
 
 Block = NDArray[np.float64]
 

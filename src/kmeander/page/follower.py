@@ -9,7 +9,7 @@ from collections import deque
 from pathlib import Path
 
 from kmeander.exceptions import InputError
-from kmeander.page.story import Story
+from kmeander.page.timeline import Timeline
 
 # Seconds between two looks at the file.
 PAUSE = 0.05
@@ -32,7 +32,7 @@ class Follower:
     def __init__(self, path: str | os.PathLike[str], keep: int) -> None:
         self._path, self._keep = Path(path), keep
         self._lock = threading.Lock()
-        self._story = Story(keep=keep)
+        self._timeline = Timeline(keep=keep)
         self._stop = threading.Event()
         self._position = self._n_lines = 0
         self._rest = b""
@@ -52,17 +52,19 @@ class Follower:
     def has_clusters(self) -> bool:
         """Whether there is anything to draw."""
         with self._lock:
-            return bool(self._story.moments)
+            return bool(self._timeline.moments)
 
-    def newest(self, n_batches: int) -> Story:
+    def newest(self, n_batches: int) -> Timeline:
         """Return what is known of the newest batches; it does not change any more."""
         with self._lock:
-            story = copy.copy(self._story)
-            story.moments = deque(list(self._story.moments)[-n_batches:])
-            story.events = deque(self._story.events)
-            story.lives = {number: copy.copy(life) for number, life in self._story.lives.items()}
-            story.counts = dict(self._story.counts)
-        return story
+            timeline = copy.copy(self._timeline)
+            timeline.moments = deque(list(self._timeline.moments)[-n_batches:])
+            timeline.events = deque(self._timeline.events)
+            timeline.lives = {
+                number: copy.copy(life) for number, life in self._timeline.lives.items()
+            }
+            timeline.counts = dict(self._timeline.counts)
+        return timeline
 
     def _run(self) -> None:
         while not self._stop.wait(PAUSE):
@@ -80,7 +82,7 @@ class Follower:
         with self._path.open("rb") as file:
             if file.seek(0, os.SEEK_END) < self._position:
                 with self._lock:
-                    self._story = Story(keep=self._keep)
+                    self._timeline = Timeline(keep=self._keep)
                 self._position, self._n_lines, self._rest = 0, 0, b""
             file.seek(self._position)
             while chunk := file.read(1 << 20):
@@ -95,13 +97,13 @@ class Follower:
         with self._lock:
             for line in lines:
                 self._n_lines += 1
-                self._story.add(line.decode("utf-8", "replace"), self._n_lines)
+                self._timeline.add(line.decode("utf-8", "replace"), self._n_lines)
                 self._forget()
             self.version += 1
 
     def _forget(self) -> None:
         """Let go of lives that ended before anything that is still kept."""
-        story = self._story
-        if len(story.lives) > 4 * self._keep and story.moments:
-            first = story.moments[0].index
-            story.lives = {n: life for n, life in story.lives.items() if life.end >= first}
+        timeline = self._timeline
+        if len(timeline.lives) > 4 * self._keep and timeline.moments:
+            first = timeline.moments[0].index
+            timeline.lives = {n: life for n, life in timeline.lives.items() if life.end >= first}

@@ -16,8 +16,8 @@ from bokeh.server.server import Server
 from jinja2 import Template
 
 from kmeander.exceptions import InputError
-from kmeander.page.board import PAGE, Board
 from kmeander.page.follower import Follower
+from kmeander.page.layout import PAGE, Layout
 
 ADDRESS = "127.0.0.1"
 # Batches kept, and shown at first.
@@ -93,15 +93,17 @@ def _open(document: Document, follower: Follower) -> None:
     if not follower.has_clusters:
         _wait(document, follower)
         return
-    board = Board(follower.newest(SHOWN))
-    pause = Toggle(label="Pause", width=90, stylesheets=[board.style])
+    layout = Layout(follower.newest(SHOWN))
+    pause = Toggle(label="Pause", width=90, stylesheets=[layout.style])
     window = Slider(
         start=20, end=KEEP, step=20, value=SHOWN, title="Batches shown", width=260,
-        stylesheets=[board.style],
+        stylesheets=[layout.style],
     )  # fmt: skip
-    status = Div(text="", disable_math=True, stylesheets=[board.style], styles={"color": "#808890"})
-    document.add_root(board.layout(row(pause, window, status, styles={"flex-wrap": "wrap"})))
-    document.js_on_event("document_ready", board.theme)
+    status = Div(
+        text="", disable_math=True, stylesheets=[layout.style], styles={"color": "#808890"}
+    )
+    document.add_root(layout.root(row(pause, window, status, styles={"flex-wrap": "wrap"})))
+    document.js_on_event("document_ready", layout.theme)
     seen = {"version": follower.version, "shown": SHOWN}
 
     def tick() -> None:
@@ -111,8 +113,8 @@ def _open(document: Document, follower: Follower) -> None:
         if pause.active or now == seen:
             return
         seen.update(now)
-        board.update(follower.newest(now["shown"]))
-        board.refresh_axes()
+        layout.update(follower.newest(now["shown"]))
+        layout.refresh_axes()
 
     document.add_periodic_callback(tick, TICK)
 

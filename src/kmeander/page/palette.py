@@ -1,4 +1,4 @@
-"""One colour and one mark for an id, the same everywhere, told apart by the colour-blind, too."""
+"""One colour and one mark for an id, the same everywhere, distinct for the colour-blind, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _BASE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#b8a
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star")
 OTHERS = "#a0a0a0"
 
-# Of events: told apart by their mark as well.
+# Of events: distinct by their mark as well.
 EVENT_COLORS = {
     "drift": "#d55e00",
     "born": "#009e73",

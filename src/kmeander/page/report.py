@@ -6,8 +6,8 @@ from bokeh.document import Document
 from bokeh.embed import file_html
 from bokeh.resources import INLINE
 
-from kmeander.page.board import PAGE, Board
-from kmeander.page.story import Story
+from kmeander.page.layout import PAGE, Layout
+from kmeander.page.timeline import Timeline
 
 TEMPLATE = (
     """
@@ -22,11 +22,11 @@ TEMPLATE = (
 )
 
 
-def as_page(story: Story, extra: dict[str, str] | None = None) -> str:
+def as_page(timeline: Timeline, extra: dict[str, str] | None = None) -> str:
     """Return the report as HTML."""
-    board = Board(story, extra)
+    layout = Layout(timeline, extra)
     document = Document()
-    document.title = f"kmeander: {story.facts.get('source', 'a run')}"
-    document.add_root(board.layout())
-    document.js_on_event("document_ready", board.theme)
+    document.title = f"kmeander: {timeline.facts.get('source', 'a run')}"
+    document.add_root(layout.root())
+    document.js_on_event("document_ready", layout.theme)
     return str(file_html(document, INLINE, template=TEMPLATE, title=document.title))

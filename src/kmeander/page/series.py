@@ -1,4 +1,4 @@
-"""Columns for drawing, made of a story: nothing here knows how they are drawn."""
+"""Columns for drawing, made of a timeline: nothing here knows how they are drawn."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kmeander.page.palette import EVENT_COLORS, OTHERS, color_of, marker_of
-from kmeander.page.story import Moment, Story
 from kmeander.page.thinning import thinned
+from kmeander.page.timeline import Moment, Timeline
 
 Columns = dict[str, Any]
 
@@ -75,9 +75,9 @@ def areas(moments: Sequence[Moment]) -> Columns:
     return columns
 
 
-def lives(story: Story, first: int) -> Columns:
+def lives(timeline: Timeline, first: int) -> Columns:
     """Return a line for each id since batch `first`, the longest lived if there are too many."""
-    known = [life for life in story.lives.values() if life.end >= first]
+    known = [life for life in timeline.lives.values() if life.end >= first]
     known.sort(key=lambda life: (life.begin - life.end, life.cluster))
     known = sorted(known[:MOST_LIVES], key=lambda life: life.cluster)
     return {
@@ -91,10 +91,10 @@ def lives(story: Story, first: int) -> Columns:
     }
 
 
-def events(story: Story, lines: Columns, first: int) -> Columns:
+def events(timeline: Timeline, lines: Columns, first: int) -> Columns:
     """Return the events since batch `first`, the newest if there are too many."""
     rows = dict(zip(lines["cluster"], lines["row"], strict=True))
-    known = [entry for entry in story.events if entry[0] >= first][-MOST_EVENTS:]
+    known = [entry for entry in timeline.events if entry[0] >= first][-MOST_EVENTS:]
     cluster = ["" if e.cluster is None else str(e.cluster) for _, e, _ in known]
     return {
         "batch": [index for index, _, _ in known],

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from kmeander.events import KINDS
-from kmeander.page.story import Story
+from kmeander.page.timeline import Timeline
 
 STYLE = """
 <style>
@@ -26,114 +26,116 @@ details { font-size: .85rem; overflow-wrap: anywhere; }
 """
 
 
-def numbers(story: Story) -> dict[str, str]:
+def numbers(timeline: Timeline) -> dict[str, str]:
     """Return what stands at the top of the page, by name."""
-    last = story.last
+    last = timeline.last
     assert last is not None
-    settings = story.facts.get("settings", {})
+    settings = timeline.facts.get("settings", {})
     shown = {
-        "batches": f"{story.n_batches:,}",
-        "rows": f"{story.n_points:,}",
-        "columns": f"{len(story.columns):,}",
-        "clusters": str(len(story.moments[-1].ids)) if story.moments else "-",
-        "ids so far": f"{len(story.lives):,}",
-        "drifts": f"{story.counts.get('drift', 0):,}",
-        "events": f"{sum(story.counts.values()):,}",
+        "batches": f"{timeline.n_batches:,}",
+        "rows": f"{timeline.n_points:,}",
+        "columns": f"{len(timeline.columns):,}",
+        "clusters": str(len(timeline.moments[-1].ids)) if timeline.moments else "-",
+        "ids so far": f"{len(timeline.lives):,}",
+        "drifts": f"{timeline.counts.get('drift', 0):,}",
+        "events": f"{sum(timeline.counts.values()):,}",
         "surrogate error now": _short(last.surrogate_error),
         "newest batch's error": _short(last.batch_error),
         "rho": f"{last.rho:.4g}",
         "start of Lloyd": str(settings.get("init", "-")),
     }
-    if story.n_distances_plain:
-        share = story.n_distances / story.n_distances_plain
+    if timeline.n_distances_plain:
+        share = timeline.n_distances / timeline.n_distances_plain
         shown["distances computed"] = f"{share:.1%} of plain Lloyd's"
     return shown
 
 
-def as_html(story: Story, extra: dict[str, str] | None = None, n_drawn: int | None = None) -> str:
+def as_html(
+    timeline: Timeline, extra: dict[str, str] | None = None, n_drawn: int | None = None
+) -> str:
     """Return the head of the page; nothing in it is taken for HTML.
 
     Where fewer batches are drawn than there are, it says which.
     """
-    items = {**numbers(story), **(extra or {})}
+    items = {**numbers(timeline), **(extra or {})}
     shown = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in items.items()
     )
-    told = list(story.notes)
-    if n_drawn is not None and n_drawn < len(story.moments):
-        told.append(
-            f"{n_drawn:,} of {len(story.moments):,} batches are drawn: of each stretch the one "
+    shown_notes = list(timeline.notes)
+    if n_drawn is not None and n_drawn < len(timeline.moments):
+        shown_notes.append(
+            f"{n_drawn:,} of {len(timeline.moments):,} batches are drawn: of each stretch the one "
             "with the largest error before learning, so that no drift is lost. Lives and events "
             "are complete."
         )
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in told)
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown_notes)
     facts = {
-        **story.facts.get("settings", {}),
-        "columns": ", ".join(story.columns),
-        "kmeander": story.facts.get("kmeander", "unknown"),
-        "batch size": story.facts.get("batch_size"),
-        "standardised": "yes" if story.facts.get("standardize") else "no",
+        **timeline.facts.get("settings", {}),
+        "columns": ", ".join(timeline.columns),
+        "kmeander": timeline.facts.get("kmeander", "unknown"),
+        "batch size": timeline.facts.get("batch_size"),
+        "standardised": "yes" if timeline.facts.get("standardize") else "no",
     }
     more = "".join(
         f"<div>{escape(str(name))}: {escape(str(value))}</div>" for name, value in facts.items()
     )
-    source = escape(str(story.facts.get("source", "a run")))
+    source = escape(str(timeline.facts.get("source", "a run")))
     return (
         f"{STYLE}<h1>kmeander: {source}</h1>{notes}<dl>{shown}</dl>"
         f"<details><summary>Settings and columns</summary>{more}</details>"
     )
 
 
-def as_plain(story: Story) -> dict[str, Any]:
+def as_plain(timeline: Timeline) -> dict[str, Any]:
     """Return the run as plain values, for JSON."""
-    assert story.last is not None
-    last = story.last
+    assert timeline.last is not None
+    last = timeline.last
     return {
-        "source": story.facts.get("source"),
-        "settings": story.facts.get("settings", {}),
-        "columns": story.columns,
-        "n_batches": story.n_batches,
-        "n_points": story.n_points,
-        "n_distances": story.n_distances,
-        "n_distances_plain": story.n_distances_plain,
+        "source": timeline.facts.get("source"),
+        "settings": timeline.facts.get("settings", {}),
+        "columns": timeline.columns,
+        "n_batches": timeline.n_batches,
+        "n_points": timeline.n_points,
+        "n_distances": timeline.n_distances,
+        "n_distances_plain": timeline.n_distances_plain,
         "surrogate_error": last.surrogate_error,
         "batch_error": last.batch_error,
-        "counts": {kind: story.counts[kind] for kind in KINDS if kind in story.counts},
+        "counts": {kind: timeline.counts[kind] for kind in KINDS if kind in timeline.counts},
         "clusters": [
-            {"cluster": number, "share": share, "born": story.lives[number].begin}
+            {"cluster": number, "share": share, "born": timeline.lives[number].begin}
             for number, share in zip(
-                story.moments[-1].ids, story.moments[-1].shares.tolist(), strict=True
+                timeline.moments[-1].ids, timeline.moments[-1].shares.tolist(), strict=True
             )
         ],
         "events": [
             {"batch": index, **event.to_dict(), "words": words}
-            for index, event, words in story.events
+            for index, event, words in timeline.events
         ],
-        "notes": story.notes,
+        "notes": timeline.notes,
     }
 
 
-def as_markdown(story: Story, most_events: int = 200) -> str:
+def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
     """Return the run as Markdown: what it was, the clusters now, what happened."""
-    lines = [f"# kmeander: {_cell(str(story.facts.get('source', 'a run')))}", ""]
-    lines += [f"*{_cell(note)}*" for note in story.notes]
-    lines += [f"- {name}: {_cell(value)}" for name, value in numbers(story).items()]
+    lines = [f"# kmeander: {_cell(str(timeline.facts.get('source', 'a run')))}", ""]
+    lines += [f"*{_cell(note)}*" for note in timeline.notes]
+    lines += [f"- {name}: {_cell(value)}" for name, value in numbers(timeline).items()]
     lines += ["", "## Clusters now", "", "| cluster | share | since batch | |", "|---|---|---|---|"]
-    newest = story.moments[-1]
+    newest = timeline.moments[-1]
     for number, share in zip(newest.ids, newest.shares.tolist(), strict=True):
-        life = story.lives[number]
+        life = timeline.lives[number]
         lines.append(f"| {number} | {share:.1%} | {life.begin} | {_cell(life.came)} |")
-    told = list(story.events)
+    events = list(timeline.events)
     lines += ["", "## Events", ""]
-    if len(told) > most_events:
-        lines += [f"The newest {most_events} of {len(told):,}.", ""]
+    if len(events) > most_events:
+        lines += [f"The newest {most_events} of {len(events):,}.", ""]
     lines += ["| batch | event | |", "|---|---|---|"]
     lines += [
         f"| {index} | {event.kind} | {_cell(words)} |"
-        for index, event, words in told[-most_events:]
+        for index, event, words in events[-most_events:]
     ]
-    if not told:
+    if not events:
         lines.append("| | none | |")
     return "\n".join(lines) + "\n"
 

@@ -111,7 +111,7 @@ def run(
         Instead: a batch holds the rows of one period, such as ``"10m"``, and forgetting follows
         that time.
     late_rows : {"keep", "skip", "error"}
-        Rows of a period that is over: learnt with the present one, left out, or refused.
+        Rows of a period that is over: learned with the present one, left out, or refused.
     bad_rows : {"error", "skip"} or path-like
         Rows that cannot be read as numbers: refused, left out, or left out and written there.
     steps, assignments, centroids, model_out : path-like, optional
@@ -181,7 +181,7 @@ def run(
         folder = None
         if checkpoint is not None:
             folder = stack.enter_context(CheckpointFolder(checkpoint))
-        say = tell or _log.warning
+        notify = tell or _log.warning
         opened = open_source(
             source,
             Wanted(columns, exclude, id_column, time_column),
@@ -189,7 +189,7 @@ def run(
             group=group,
             start=start,
             kafka_options=kafka_options,
-            tell=say,
+            notify=notify,
         )
         stack.callback(opened.close)
         runner = Runner(
@@ -205,7 +205,7 @@ def run(
             idle_exit=idle_exit,
             kafka_options=kafka_options,
             on_progress=on_progress,
-            tell=say,
+            notify=notify,
             stop=stop,
         )
         return runner.run(stack)

@@ -15,13 +15,13 @@ from kmeander.models import FSKM
 from kmeander.records import Batch, Step
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Outputs, Progress, RunSummary
-from kmeander.sinks import Learnt, Letter, Sink, StepLines, assignment_sink
+from kmeander.sinks import LearnedBatch, RejectedRow, Sink, StepLines, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sinks.centroids import CentroidTable
 from kmeander.sinks.contract import cannot_write
-from kmeander.sinks.letters import DeadLetters
+from kmeander.sinks.rejected_rows import RejectedRowLines
 from kmeander.sources import Source
-from kmeander.sources.batching import Batches, Batching, Cut
+from kmeander.sources.batching import Batches, Batching, BatchRows
 from kmeander.sources.block import Block, Position
 from kmeander.storage import checkpoint
 from kmeander.storage import model_file as saved_model
@@ -68,7 +68,7 @@ class Runner:
     idle_exit: float | None
     kafka_options: Mapping[str, str] | None
     on_progress: Callable[[Progress], None] | None
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     stop: threading.Event | None
     summary: RunSummary = field(default_factory=RunSummary)
 
@@ -78,7 +78,7 @@ class Runner:
         self._standardizer: Standardizer | None = None
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
-        state = None if self.folder is None else self.folder.newest(self.tell)
+        state = None if self.folder is None else self.folder.newest(self.notify)
         if self.folder is not None and self.outputs.model_out is not None:
             checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
@@ -116,7 +116,7 @@ class Runner:
         if not (self.model.n_steps or self.summary.stopped):
             raise InputError(
                 f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
-                "nothing was learnt. Without --bad-rows the run stops at the first and says why."
+                "nothing was learned. Without --bad-rows the run stops at the first and says why."
             )
         return self.summary
 
@@ -151,42 +151,42 @@ class Runner:
     def _learn_all(self, batches: Batches) -> KmeanderError | None:
         """Learn until the stream ends, and return what ended it, if that was an error.
 
-        All complete batches before an error are learnt, so that they can be committed.
+        All complete batches before an error are learned, so that they can be committed.
         """
-        cuts = iter(batches)
+        batches_left = iter(batches)
         while True:
             try:
-                cut = next(cuts, _END)
+                rows = next(batches_left, _END)
             except KmeanderError as error:
                 return error
-            if cut is _END:
+            if rows is _END:
                 return None
             if self._is_stopped:
                 self.summary.stopped = True
-                self.summary.n_waiting = batches.n_waiting if cut is None else 0
+                self.summary.n_waiting = batches.n_waiting if rows is None else 0
                 return None
-            if cut is not None:
-                self._learn(cut)
+            if rows is not None:
+                self._learn(rows)
             self._show()
 
-    def _learn(self, cut: Cut) -> None:
-        step, points = None, cut.points
+    def _learn(self, rows: BatchRows) -> None:
+        step, points = None, rows.points
         if len(points):
             if self.standardize:
                 if self._standardizer is None:
                     self._standardizer = Standardizer.fitted(points)
                 points = self._standardizer.apply(points)
-            batch = Batch(self.model.n_steps, points, elapsed=cut.elapsed)
+            batch = Batch(self.model.n_steps, points, elapsed=rows.elapsed)
             step = self.model.step(batch)
             self._first_points = batch.points if step.index == 0 else None
             points = batch.points
             self.summary.add(step)
-        self.summary.n_bad += len(cut.bad)
-        self.summary.n_late += cut.n_late
-        learnt = self._learnt(cut, step, points)
+        self.summary.n_bad += len(rows.bad)
+        self.summary.n_late += rows.n_late
+        learned = self._learned_batch(rows, step, points)
         for sink in self._sinks.values():
-            sink.write(learnt)
-        self._position = cut.position
+            sink.write(learned)
+        self._position = rows.position
         if (
             self.folder is not None
             and step is not None
@@ -194,21 +194,21 @@ class Runner:
         ):
             self._commit()
 
-    def _learnt(self, cut: Cut, step: Step | None, points: Points) -> Learnt:
+    def _learned_batch(self, rows: BatchRows, step: Step | None, points: Points) -> LearnedBatch:
         labels = distances = None
         centroids = self.model.centroids
         if "assignments" in self._sinks and centroids is not None and len(points):
-            rows, squared = nearest(points, centroids, self.model.settings.limits.threads)
+            clusters, squared = nearest(points, centroids, self.model.settings.limits.threads)
             assert self.model.cluster_ids is not None
-            labels = self.model.cluster_ids[rows]
+            labels = self.model.cluster_ids[clusters]
             distances = squared**0.5
-        letters = [
-            Letter(
+        rejected_rows = [
+            RejectedRow(
                 {"source": bad.place.source, bad.place.unit: bad.place.number}, bad.reason, bad.text
             )
-            for bad in cut.bad
+            for bad in rows.bad
         ]
-        return Learnt(step, cut.keys, cut.origin, labels, distances, letters)
+        return LearnedBatch(step, rows.keys, rows.origin, labels, distances, rejected_rows)
 
     def _show(self) -> None:
         if self.on_progress is not None:
@@ -229,7 +229,7 @@ class Runner:
                 kafka_options=self.kafka_options,
             )
         if outputs.bad_rows is not None:
-            sinks["bad_rows"] = DeadLetters(outputs.bad_rows)
+            sinks["bad_rows"] = RejectedRowLines(outputs.bad_rows)
         if outputs.centroids is not None:
             sinks["centroids"] = CentroidTable(
                 outputs.centroids, selection.features, self._restored
@@ -306,7 +306,7 @@ class Runner:
                     "--checkpoint to begin anew."
                 )
         if state["instruction_set"] != INSTRUCTION_SET:
-            self.tell(
+            self.notify(
                 f"The checkpoint was written by the {state['instruction_set']} kernel, this is the "
                 f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit."
             )
@@ -317,15 +317,15 @@ class Runner:
         for name, value in changed.items():
             before = known.settings.to_dict()[name]
             if before != value:
-                self.tell(f"{name} changes from {before} to {value} with this batch.")
+                self.notify(f"{name} changes from {before} to {value} with this batch.")
         self.model.take_over(known)
         self._standardizer = saved_model.standardizer_of(state)
         if self.model.n_steps:
             self.summary.resumed_at = self.model.n_steps
-            self.tell(f"Going on after batch {self.model.n_steps} of {self.folder.path}.")
+            self.notify(f"Going on after batch {self.model.n_steps} of {self.folder.path}.")
 
     def _commit(self) -> None:
-        """Make everything so far last, in one step: what comes after is cut back on restart."""
+        """Make everything so far last, in one step: what comes after is rows back on restart."""
         if self._position is None:
             return
         position = self._position()

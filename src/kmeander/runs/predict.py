@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kmeander.exceptions import InputError, StreamError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM, PSKM
-from kmeander.sinks import Learnt, assignment_sink
+from kmeander.sinks import LearnedBatch, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sources import Reading, Wanted, open_source
 from kmeander.sources.batching import Batches, Batching
@@ -112,19 +112,19 @@ def predict(
         batches = Batches(
             opened.blocks(), Batching(), refuse_bad=bad_rows == "error", may_exclude=False
         )
-        for cut in batches:
+        for rows in batches:
             if stop is not None and stop.is_set():
                 raise StreamError(
                     f"stopped after {summary.n_points:,} rows: {out} does not have all. Start "
                     "again for the rest."
                 )
-            if cut is None:
+            if rows is None:
                 continue
-            summary.n_bad += len(cut.bad)
-            if not len(cut.points):
+            summary.n_bad += len(rows.bad)
+            if not len(rows.points):
                 continue
-            points = cut.points if standardizer is None else standardizer.apply(cut.points)
-            rows, squared = nearest(points, centroids, n_threads)
-            sink.write(Learnt(None, cut.keys, cut.origin, ids[rows], squared**0.5))
+            points = rows.points if standardizer is None else standardizer.apply(rows.points)
+            labels, squared = nearest(points, centroids, n_threads)
+            sink.write(LearnedBatch(None, rows.keys, rows.origin, ids[labels], squared**0.5))
             summary.n_points += len(points)
     return summary

@@ -1,4 +1,4 @@
-"""What a run is told, and what it tells."""
+"""Records around a run: its outputs, its progress, its summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RunSummary:
     Parameters
     ----------
     n_batches, n_points : int
-        Batches and rows learnt.
+        Batches and rows learned.
     n_distances, n_reseeded, n_unconverged : int
         Sums of what their Steps say.
     n_bad, n_late : int
@@ -26,7 +26,7 @@ class RunSummary:
     seconds : float
         Time spent learning.
     resumed_at : int or None
-        Batches that an earlier run had learnt.
+        Batches that an earlier run had learned.
     stopped : bool
         Whether the run was asked to stop before the stream ended.
     last : Step or None

@@ -11,12 +11,20 @@ from pathlib import Path
 
 from kmeander.exceptions import InputError
 from kmeander.sinks.assignments import LINES, AssignmentLines, AssignmentParquet
-from kmeander.sinks.contract import Learnt, Letter, Sink
+from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
 from kmeander.sinks.kafka import AssignmentTopic
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
 from kmeander.wire.kafka import SCHEME
 
-__all__ = ["Learnt", "Letter", "Sink", "StepLines", "assignment_sink", "read_facts", "read_steps"]
+__all__ = [
+    "LearnedBatch",
+    "RejectedRow",
+    "Sink",
+    "StepLines",
+    "assignment_sink",
+    "read_facts",
+    "read_steps",
+]
 
 
 def assignment_sink(
@@ -31,7 +39,7 @@ def assignment_sink(
     Parameters
     ----------
     path : str
-        A Kafka topic, standard output (``-``), or a file or folder whose ending tells the format.
+        A Kafka topic, standard output (``-``), or a file or folder whose ending says the format.
     in_parts : bool
         Whether Parquet must be able to go on after a crash.
     option : str
@@ -47,6 +55,6 @@ def assignment_sink(
         in_parts = in_parts or path.endswith("/") or Path(path).is_dir()
         return AssignmentParquet(path, in_parts=in_parts, option=option)
     raise InputError(
-        f"{option} {path}: its ending does not tell the format. Use .parquet, .ndjson or .jsonl, a "
+        f"{option} {path}: its ending does not say the format. Use .parquet, .ndjson or .jsonl, a "
         "folder for parts of Parquet, or kafka://host:port/topic."
     )

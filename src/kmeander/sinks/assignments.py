@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmeander.exceptions import InputError, StreamError
-from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
+from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.sinks.line_sink import LineSink
 from kmeander.wire.arrow import to_arrow, to_numpy
 
@@ -24,30 +24,30 @@ ROW_GROUP = 1 << 17
 _PART = re.compile(r"part-\d{6,}\.parquet|\.part-\d{6,}\.parquet\.aside")
 
 
-def table_of(learnt: Learnt) -> pa.Table:
+def table_of(learned: LearnedBatch) -> pa.Table:
     """Return the keys of a batch with `cluster` and `distance`, null while the model waits."""
     import pyarrow as pa
 
-    n = learnt.keys.num_rows
+    n = learned.keys.num_rows
     clusters = (
         pa.nulls(n, pa.int32())
-        if learnt.labels is None
-        else to_arrow(learnt.labels.astype(np.int32))
+        if learned.labels is None
+        else to_arrow(learned.labels.astype(np.int32))
     )
     distances = (
-        pa.nulls(n, pa.float64()) if learnt.distances is None else to_arrow(learnt.distances)
+        pa.nulls(n, pa.float64()) if learned.distances is None else to_arrow(learned.distances)
     )
-    return learnt.keys.append_column(COLUMNS[0], clusters).append_column(COLUMNS[1], distances)
+    return learned.keys.append_column(COLUMNS[0], clusters).append_column(COLUMNS[1], distances)
 
 
-def lines_of(learnt: Learnt) -> list[str]:
+def lines_of(learned: LearnedBatch) -> list[str]:
     """Return one JSON object per row."""
-    names = learnt.keys.column_names
+    names = learned.keys.column_names
     heads = [f'"{name}":' if name.isidentifier() else f"{json.dumps(name)}:" for name in names]
-    columns = [_texts(column) for column in learnt.keys.columns]
-    n = learnt.keys.num_rows
-    clusters = ["null"] * n if learnt.labels is None else map(str, learnt.labels.tolist())
-    distances = ["null"] * n if learnt.distances is None else map(repr, learnt.distances.tolist())
+    columns = [_texts(column) for column in learned.keys.columns]
+    n = learned.keys.num_rows
+    clusters = ["null"] * n if learned.labels is None else map(str, learned.labels.tolist())
+    distances = ["null"] * n if learned.distances is None else map(repr, learned.distances.tolist())
     return [
         "{"
         + "".join(f"{head}{key}," for head, key in zip(heads, keys, strict=True))
@@ -67,10 +67,10 @@ def _texts(column: Any) -> list[str]:
 class AssignmentLines(LineSink):
     """Writes one JSON line per row; ``-`` is standard output."""
 
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Write the rows of a batch."""
-        if learnt.keys.num_rows:
-            self.append("\n".join(lines_of(learnt)) + "\n")
+        if learned.keys.num_rows:
+            self.append("\n".join(lines_of(learned)) + "\n")
 
 
 class AssignmentParquet(Sink):
@@ -132,11 +132,11 @@ class AssignmentParquet(Sink):
                 "checkpoint has written. Put it back, or begin anew with another --checkpoint."
             )
 
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Keep the rows of a batch until there are enough for a row group."""
-        if not learnt.keys.num_rows:
+        if not learned.keys.num_rows:
             return
-        table = table_of(learnt)
+        table = table_of(learned)
         if self._schema is not None and table.schema != self._schema:
             table = self._cast(table, self._schema)
         self._schema = table.schema

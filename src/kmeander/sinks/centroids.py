@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kmeander.arrays import Centroids
 from kmeander.exceptions import InputError, StreamError
 from kmeander.records import Step
-from kmeander.sinks.contract import Learnt, Position, Sink, cannot_write
+from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.wire.arrow import to_batch
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ class CentroidTable(Sink):
         if self._path.is_dir():
             raise StreamError(f"{self.name} cannot be written: it is a folder.")
 
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Take note of the newest clusters."""
-        if learnt.step is not None and learnt.step.centroids is not None:
-            self._step = learnt.step
+        if learned.step is not None and learned.step.centroids is not None:
+            self._step = learned.step
 
     def commit(self) -> Position:
         """Write them."""

@@ -29,7 +29,7 @@ def cannot_write(what: str, error: OSError) -> StreamError:
 
 
 @dataclass(frozen=True)
-class Letter:
+class RejectedRow:
     """A row that was set aside: where it stood, why, and what it was."""
 
     place: dict[str, Any]
@@ -38,8 +38,8 @@ class Letter:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
-    """One batch after it was learnt.
+class LearnedBatch:
+    """One batch after it was learned.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Learnt:
         Ids of their clusters; None while the model waits for K distinct points.
     distances : ndarray of shape (n_points,) or None
         To the centroid of the cluster.
-    letters : sequence of Letter
+    rejected_rows : sequence of RejectedRow
         The bad rows that came with it.
     """
 
@@ -62,7 +62,7 @@ class Learnt:
     origin: pa.Table
     labels: Ids | None = None
     distances: NDArray[np.float64] | None = None
-    letters: Sequence[Letter] = ()
+    rejected_rows: Sequence[RejectedRow] = ()
 
 
 class Sink(ABC):
@@ -82,7 +82,7 @@ class Sink(ABC):
         """Begin anew, or go on from `position`; what was written after it is cut off."""
 
     @abstractmethod
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Write one batch."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.exceptions import StreamError
 from kmeander.sinks.assignments import lines_of
-from kmeander.sinks.contract import Learnt, Position, Sink
+from kmeander.sinks.contract import LearnedBatch, Position, Sink
 from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ class AssignmentTopic(Sink):
         reader.close()
         return rows
 
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Send the rows of a batch that the topic does not have yet."""
-        rows = zip(_texts(learnt.origin), _texts(learnt.keys), lines_of(learnt), strict=True)
+        rows = zip(_texts(learned.origin), _texts(learned.keys), lines_of(learned), strict=True)
         for origin, key, line in rows:
             if origin.encode() in self._there:
                 self._there.discard(origin.encode())

@@ -11,7 +11,7 @@ from typing import Any
 
 from kmeander.exceptions import InputError
 from kmeander.records import Step
-from kmeander.sinks.contract import Learnt
+from kmeander.sinks.contract import LearnedBatch
 from kmeander.sinks.line_sink import LineSink
 from kmeander.tracking.lineage import endings
 
@@ -38,14 +38,14 @@ class StepLines(LineSink):
         self._facts = facts
         self._words = words
 
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Write one line."""
-        if learnt.step is None:
+        if learned.step is None:
             return
-        line = learnt.step.to_dict()
-        if learnt.step.events:
-            line["words"] = self._words(learnt.step)
-        if learnt.step.index == 0:
+        line = learned.step.to_dict()
+        if learned.step.events:
+            line["words"] = self._words(learned.step)
+        if learned.step.index == 0:
             line["run"] = self._facts()
         self.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
 

@@ -32,7 +32,7 @@ def open_source(
     group: str = "kmeander",
     start: str = "earliest",
     kafka_options: Mapping[str, str] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Source:
     """Return the source that `source` means; see `kmeander.run`."""
     if reading.order not in ORDERS:
@@ -51,7 +51,7 @@ def open_source(
                 group=group,
                 start=start,
                 options=kafka_options,
-                tell=tell,
+                notify=notify,
             )
         if reading.form == "json":  # as topics call it
             reading = replace(reading, form="ndjson")

@@ -57,7 +57,7 @@ class Batching:
     every : int, optional
         Microseconds of a period: a batch holds the rows that happened in one.
     late : {"keep", "skip", "error"}
-        What is done with rows of a period that is over: learnt with the present one, left out, or
+        What is done with rows of a period that is over: learned with the present one, left out, or
         refused.
 
     Without any of the three every block is a batch.
@@ -83,11 +83,11 @@ class Batching:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class BatchRows:
     """The rows of one batch, and where the stream stands after it.
 
     Bad and late rows count to the batch before whose last row they came. Where bad rows end the
-    stream a last cut has no points.
+    stream the last batch has no points.
     """
 
     points: Points
@@ -134,7 +134,7 @@ class Batches:
         self._since = 0.0
         self._newest: Block | None = None
 
-    def __iter__(self) -> Iterator[Cut | None]:
+    def __iter__(self) -> Iterator[BatchRows | None]:
         """Yield batches; None whenever the source has nothing for a moment."""
         block: Block | None = None
         for block in self.blocks:
@@ -146,11 +146,11 @@ class Batches:
             # Where nothing but bad rows come they are handed on all the same.
             is_over = is_over or (len(self._bad) >= MOST_BAD and not self.n_waiting)
             if is_over and self._newest is not None:
-                yield self._cut(self._newest, self._newest.end)
+                yield self._finished(self._newest, self._newest.end)
             elif block is None:
                 yield None
         if self._newest is not None and (self.n_waiting or self._bad or self._n_late):
-            yield self._cut(self._newest, self._newest.end)
+            yield self._finished(self._newest, self._newest.end)
 
     @property
     def _each_block(self) -> bool:
@@ -160,7 +160,7 @@ class Batches:
         seconds = self.rule.seconds
         return seconds is not None and self.n_waiting > 0 and self.clock() - self._since >= seconds
 
-    def _split(self, block: Block) -> Iterator[Cut]:
+    def _split(self, block: Block) -> Iterator[BatchRows]:
         """Take the rows of one block, up to the first that is refused."""
         stop = len(block.rows)
         refused = block.bad[0] if block.bad and self.refuse_bad else None
@@ -181,17 +181,17 @@ class Batches:
         # Where a column is text every row is bad.
         return f"{exclude}, or {skip}" if refused.is_text else f"{skip}, or {exclude}"
 
-    def _split_by_size(self, block: Block, stop: int) -> Iterator[Cut]:
+    def _split_by_size(self, block: Block, stop: int) -> Iterator[BatchRows]:
         size = stop + self.n_waiting if self.rule.size is None else self.rule.size
         begin = 0
         while begin < stop:
             end = min(stop, begin + size - self.n_waiting)
             self._take(block, begin, end)
             if self.rule.size is not None and self.n_waiting == size:
-                yield self._cut(block, int(block.rows[end - 1]) + 1)
+                yield self._finished(block, int(block.rows[end - 1]) + 1)
             begin = end
 
-    def _split_by_time(self, block: Block, periods: NDArray[np.int64]) -> Iterator[Cut]:
+    def _split_by_time(self, block: Block, periods: NDArray[np.int64]) -> Iterator[BatchRows]:
         if not len(periods):
             return
         before = periods[0] if self._current is None else self._current
@@ -203,7 +203,7 @@ class Batches:
         # Runs of rows that share a period and are all late or all in time.
         for begin, end in _runs(2 * present[:stop] + late[:stop]):
             if self._current != present[begin] and self.n_waiting:
-                yield self._cut(block, int(block.rows[begin]))
+                yield self._finished(block, int(block.rows[begin]))
             self._current = int(present[begin])
             if late[begin]:
                 self._n_late += end - begin
@@ -222,7 +222,7 @@ class Batches:
         self._parts.append((block, begin, end))
         self.n_waiting += end - begin
 
-    def _cut(self, block: Block, end: int) -> Cut:
+    def _finished(self, block: Block, end: int) -> BatchRows:
         """Return the rows that wait as a batch; row `end`, of `block`, is the next to come."""
         import pyarrow as pa
 
@@ -233,7 +233,7 @@ class Batches:
         period, elapsed = self._current, 1.0
         if period is not None and self.period is not None:
             elapsed = max(float(period - self.period), NO_TIME)
-        cut = Cut(
+        finished = BatchRows(
             points=_together([part.points[a:b] for part, a, b in parts]),
             keys=pa.Table.from_batches([part.keys.slice(a, b - a) for part, a, b in parts]),
             origin=pa.Table.from_batches([part.origin.slice(a, b - a) for part, a, b in parts]),
@@ -243,9 +243,9 @@ class Batches:
             position=lambda: {"source": block.position_at(end), "period": period},
         )
         self._parts, self.n_waiting, self._n_late = [], 0, 0
-        if len(cut.points):
+        if len(finished.points):
             self.period = period
-        return cut
+        return finished
 
 
 def _together(parts: list[Points]) -> Points:

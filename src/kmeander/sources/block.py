@@ -23,8 +23,8 @@ Position = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a row stands in its source, as messages and dead letters say it."""
+class RowLocation:
+    """Where a row stands in its source, as messages and the file of rejected rows say it."""
 
     source: str
     unit: str  # "line", "row" or "offset"
@@ -39,7 +39,7 @@ class BadRow:
     """A row that cannot be clustered, and why."""
 
     row: int
-    place: Place
+    place: RowLocation
     reason: str
     text: str
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmeander.exceptions import InputError
-from kmeander.sources.block import Place, Position
-from kmeander.sources.numbers import Piece
-from kmeander.sources.opening import explained
+from kmeander.sources.block import Position, RowLocation
+from kmeander.sources.byte_streams import explained
+from kmeander.sources.conversion import RawBlock
 from kmeander.sources.selection import Selection
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 65536
 
 
-def table_piece(table: pa.Table | pa.RecordBatch, name: str, start: int, first: int) -> Piece:
+def table_block(table: pa.Table | pa.RecordBatch, name: str, start: int, first: int) -> RawBlock:
     """Return rows that are a table already; row `first` of the source is the table's first."""
     base = start + first
 
-    def place(row: int) -> Place:
-        return Place(name, "row", row - start + 1)
+    def place(row: int) -> RowLocation:
+        return RowLocation(name, "row", row - start + 1)
 
     def text(row: int) -> str:
         return str(table.slice(row - base, 1).to_pylist()[0])
 
-    return Piece(
+    return RawBlock(
         table=table,
         rows=np.arange(base, base + table.num_rows),
         bad=(),
@@ -72,9 +72,9 @@ class ColumnarFile(ABC):
         except pa.ArrowInvalid as error:
             raise InputError(f"{self.name} cannot be read as {self.form}: {error}.") from error
 
-    def pieces(
+    def raw_blocks(
         self, selection: Selection, start: int, place: Position | None
-    ) -> Iterator[Piece | None]:
+    ) -> Iterator[RawBlock | None]:
         """Yield the rows from `place` on; `start` is the number of the file's row 0."""
         first = 0 if place is None else place["row"]
         if self._n_rows is not None and first > self._n_rows:
@@ -82,7 +82,7 @@ class ColumnarFile(ABC):
         batches = self._batches(selection.needed, first)
         while (batch := self._explained(lambda: next(batches, None))) is not None:
             if batch.num_rows:
-                yield table_piece(batch, self.name, start, first)
+                yield table_block(batch, self.name, start, first)
                 first += batch.num_rows
                 self._n_read = first
 

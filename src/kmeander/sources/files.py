@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kmeander.exceptions import InputError
 from kmeander.sources.block import Block, Position, Source, nothing
+from kmeander.sources.byte_streams import COMPRESSIONS
 from kmeander.sources.columnar_files import ArrowFile, ParquetFile
-from kmeander.sources.numbers import to_block
-from kmeander.sources.opening import COMPRESSIONS
+from kmeander.sources.conversion import to_block
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_files import TextFile
 from kmeander.sources.text_formats import CsvFormat, JsonFormat
@@ -81,7 +81,7 @@ class FileSource(Source):
         return self._selection
 
     def start(self, tick: Callable[[], None] = nothing) -> None:
-        """Open the first file, whose columns are those of all."""
+        """Open the first file, which decides the columns."""
         self._tick = tick
         file = self._opened(0)
         self._selection = self._wanted.among(file.names, file.name)
@@ -97,12 +97,12 @@ class FileSource(Source):
             if position is not None and position["index"] == index:
                 start, place = position["start"], position["place"]
             end = start if place is None else start + place["row"]
-            for piece in file.pieces(self._selection, start, place):
-                if piece is None:
+            for raw in file.raw_blocks(self._selection, start, place):
+                if raw is None:
                     yield None
                     continue
-                end = piece.end
-                block = to_block(piece, self._selection)
+                end = raw.end
+                block = to_block(raw, self._selection)
                 yield _placed(block, index, name, start)
             start = end
 
@@ -200,7 +200,7 @@ def _format_of(path: str, reading: Reading) -> str:
     form = reading.form or ("csv" if path == "-" else _ENDINGS.get(_ending(Path(path))))
     if form is None:
         raise InputError(
-            f"{path}: its ending {Path(path).suffix!r} does not tell the format. Say it with "
+            f"{path}: its ending {Path(path).suffix!r} does not say the format. Say it with "
             f"--format {'|'.join(FORMATS)}."
         )
     if path == "-" and form == "parquet":

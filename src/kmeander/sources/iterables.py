@@ -9,8 +9,8 @@ import numpy as np
 
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.sources.block import Block, Position, Source, nothing
-from kmeander.sources.columnar_files import table_piece
-from kmeander.sources.numbers import to_block
+from kmeander.sources.columnar_files import table_block
+from kmeander.sources.conversion import to_block
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.wire.arrow import to_batch
 
@@ -50,7 +50,7 @@ class IterableSource(Source):
         return self._selection
 
     def start(self, tick: Callable[[], None] = nothing) -> None:
-        """Take the first item, whose columns are those of all."""
+        """Take the first item, which decides the columns."""
         try:
             self._first = _table(next(self._items), self.name, 0)
         except StopIteration:
@@ -69,7 +69,7 @@ class IterableSource(Source):
             begin = max(0, skip - n_seen)
             rest = table.slice(begin) if begin < table.num_rows else None
             if rest is not None:
-                yield to_block(table_piece(rest, self.name, 0, n_seen + begin), self._selection)
+                yield to_block(table_block(rest, self.name, 0, n_seen + begin), self._selection)
             n_seen += table.num_rows
         if n_seen < skip:
             raise InputError(

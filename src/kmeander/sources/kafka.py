@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from kmeander.exceptions import InputError, StreamError
-from kmeander.sources.block import BadRow, Block, Place, Position, Source, nothing
-from kmeander.sources.numbers import Piece, to_block
+from kmeander.sources.block import BadRow, Block, Position, RowLocation, Source, nothing
+from kmeander.sources.conversion import RawBlock, to_block
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_formats import FIRST_OBJECTS, CsvFormat, JsonFormat
 from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
@@ -46,8 +46,8 @@ class KafkaSource(Source):
         Where to begin without a checkpoint.
     options : mapping
         More settings of librdkafka, such as ``security.protocol``.
-    tell : callable
-        Told, once each time, that the brokers do not answer.
+    notify : callable
+        Called with a sentence when the brokers do not answer, once each time.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class KafkaSource(Source):
         group: str = "kmeander",
         start: str = "earliest",
         options: Mapping[str, str] | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._address = Address.parsed(address)
         super().__init__(address)
@@ -77,7 +77,7 @@ class KafkaSource(Source):
         self._is_json = form == "json"
         self._wanted = wanted
         self._start = start
-        self._tell = tell
+        self._notify = notify
         self._silent = False
         self._selection: Selection | None = None
         self._consumer = client(
@@ -169,7 +169,7 @@ class KafkaSource(Source):
                 yield None
                 continue
             self._silent = False
-            yield to_block(self._piece(fresh), self.selection)
+            yield to_block(self._raw_block(fresh), self.selection)
 
     def _first_offset(self, partition: int) -> int:
         """Return where to begin, as a number: what comes before a restart must not be missed."""
@@ -231,7 +231,7 @@ class KafkaSource(Source):
         """Say once that the brokers are away; librdkafka goes on trying."""
         if not self._silent:
             self._silent = True
-            self._tell(f"{explain(self._address, error)} Waiting for them.")
+            self._notify(f"{explain(self._address, error)} Waiting for them.")
 
     def _line(self, message: confluent_kafka.Message) -> bytes | None:
         """Return a payload as one line, or None if it is not one."""
@@ -243,7 +243,7 @@ class KafkaSource(Source):
         line = payload.rstrip(b"\r\n")
         return None if b"\n" in line else line
 
-    def _piece(self, messages: list[confluent_kafka.Message]) -> Piece:
+    def _raw_block(self, messages: list[confluent_kafka.Message]) -> RawBlock:
         first = self._n_rows
         self._n_rows += len(messages)
         lines = [self._line(message) for message in messages]
@@ -258,9 +258,11 @@ class KafkaSource(Source):
         }
         started = {**self._next, **before}
 
-        def place(row: int) -> Place:
+        def place(row: int) -> RowLocation:
             index = row - first
-            return Place(f"{topic} partition {partitions[index]}", "offset", int(offsets[index]))
+            return RowLocation(
+                f"{topic} partition {partitions[index]}", "offset", int(offsets[index])
+            )
 
         def text(row: int) -> str:
             return (messages[row - first].value() or b"").decode("utf-8", "replace")
@@ -284,7 +286,7 @@ class KafkaSource(Source):
             for index in sorted(reasons)
         )
         good = np.array(whole, dtype=np.int64)[parsed.lines]
-        return Piece(
+        return RawBlock(
             table=parsed.table,
             rows=first + good,
             bad=bad,

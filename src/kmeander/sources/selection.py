@@ -85,7 +85,7 @@ class Selection:
         return [*self.features, *dict.fromkeys(name for name in special if name is not None)]
 
     def check(self, names: Sequence[str], wanted: Wanted, source: str, first: str) -> None:
-        """Refuse another file of the stream whose columns do not fit those of the `first`."""
+        """Refuse another file of the stream whose columns do not fit the `first`."""
         for name in self.needed:
             if name not in names:
                 raise InputError(

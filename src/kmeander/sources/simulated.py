@@ -11,9 +11,9 @@ from kmeander.arrays import Points
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
 from kmeander.exceptions import InputError
 from kmeander.sources.block import Block, Position, Source
-from kmeander.sources.columnar_files import table_piece
+from kmeander.sources.columnar_files import table_block
+from kmeander.sources.conversion import to_block
 from kmeander.sources.files import FileSource, Reading
-from kmeander.sources.numbers import to_block
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.wire.arrow import to_batch
 
@@ -52,8 +52,8 @@ class SimulatedSource(Source):
                 points = self._stream.batch(index)
                 table = to_batch({name: points[:, i] for i, name in enumerate(self._names)})
                 begin = max(0, skip - n_seen)
-                piece = table_piece(table.slice(begin), self.name, 0, n_seen + begin)
-                yield to_block(piece, self._selection)
+                raw = table_block(table.slice(begin), self.name, 0, n_seen + begin)
+                yield to_block(raw, self._selection)
             n_seen += self._stream.batch_size
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kmeander.exceptions import InputError
-from kmeander.sources.block import BadRow, Place, Position
-from kmeander.sources.lines import count_lines, line_start, split_lines, whole_lines
-from kmeander.sources.numbers import Piece
-from kmeander.sources.opening import open_bytes
+from kmeander.sources.block import BadRow, Position, RowLocation
+from kmeander.sources.byte_streams import open_bytes
+from kmeander.sources.conversion import RawBlock
+from kmeander.sources.line_parsing import count_lines, line_start, split_lines, whole_lines
 from kmeander.sources.selection import Selection
 from kmeander.sources.text_formats import TextFormat
 
@@ -49,21 +49,21 @@ class TextFile:
             tick()
         return b""
 
-    def pieces(
+    def raw_blocks(
         self, selection: Selection, start: int, place: Position | None
-    ) -> Iterator[Piece | None]:
+    ) -> Iterator[RawBlock | None]:
         """Yield the rows from `place` on; `start` is the number of the file's row 0."""
         self._form.select(selection)
         row, offset = 0, self._n_before_rows
         resumed = place is not None and place["byte"] > offset
         if place is not None and resumed:
             row, offset = place["row"], place["byte"]
-        for piece in self._from(offset, resumed=resumed):
-            if piece is None:
+        for found in self._from(offset, resumed=resumed):
+            if found is None:
                 yield None
                 continue
-            offset, block = piece
-            yield self._piece(block, start, row, offset)
+            offset, block = found
+            yield self._raw_block(block, start, row, offset)
             row += count_lines(block)
 
     def _from(self, offset: int, *, resumed: bool) -> Iterator[tuple[int, bytes] | None]:
@@ -115,13 +115,13 @@ class TextFile:
             "the same stream from its beginning, or begin anew with another --checkpoint."
         )
 
-    def _piece(self, block: bytes, start: int, first: int, offset: int) -> Piece:
+    def _raw_block(self, block: bytes, start: int, first: int, offset: int) -> RawBlock:
         parsed = self._form.parse(block)
         base = start + first
         heading = 2 if self._form.has_header else 1
 
-        def place(row: int) -> Place:
-            return Place(self.name, "line", row - start + heading)
+        def place(row: int) -> RowLocation:
+            return RowLocation(self.name, "line", row - start + heading)
 
         def text(row: int) -> str:
             return split_lines(block)[row - base].rstrip(b"\r").decode("utf-8", "replace")
@@ -133,7 +133,7 @@ class TextFile:
             BadRow(base + line, place(base + line), reason, text(base + line))
             for line, reason in parsed.bad.items()
         )
-        return Piece(
+        return RawBlock(
             table=parsed.table,
             rows=base + parsed.lines,
             bad=bad,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kmeander.exceptions import InputError
-from kmeander.sources.lines import Parsed, parse_lines
+from kmeander.sources.line_parsing import ParsedLines, parse_lines
 from kmeander.sources.selection import Selection
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class TextFormat(ABC):
         """Hear which columns are wanted."""
 
     @abstractmethod
-    def parse(self, block: bytes) -> Parsed:
+    def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""
 
 
@@ -63,7 +63,7 @@ class CsvFormat(TextFormat):
     def begin(self, block: bytes, name: str) -> int:
         """Read the names ourselves: the columns can then be asked for as numbers from the start.
 
-        Left to itself pyarrow takes the types of the first block for those of the whole file.
+        Left to itself pyarrow takes the types of the first block for the whole file.
         """
         if self._given is not None:
             self.names = list(self._given)
@@ -116,7 +116,7 @@ class CsvFormat(TextFormat):
         )
         self._empty = pa.Table.from_batches([], schema=pa.schema(types))
 
-    def parse(self, block: bytes) -> Parsed:
+    def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""
         return parse_lines(block, self._table, self._explain, self._empty)
 
@@ -182,7 +182,7 @@ class JsonFormat(TextFormat):
         self._schema = pa.schema({name: kind(name) for name in selection.needed})
         self._empty = pa.Table.from_batches([], schema=self._schema)
 
-    def parse(self, block: bytes) -> Parsed:
+    def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""
         return parse_lines(block, self._table, self._explain, self._empty)
 

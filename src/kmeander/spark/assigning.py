@@ -38,11 +38,11 @@ def assign(
     ----------
     frame : DataFrame
     model : ForgetfulKMeans, str or path-like
-        A model that has learnt; or the checkpoint of `learn`, whose newest model is looked up when
+        A model that has learned; or the checkpoint of `learn`, whose newest model is looked up when
         a frame at rest is computed, and anew for each micro-batch of a streaming one: all rows of
-        a micro-batch are told by the same model. Executors read it there.
+        a micro-batch are assigned by the same model. Executors read it there.
     features : str or sequence of str, optional
-        As for `learn`. By default the columns that the model has learnt.
+        As for `learn`. By default the columns that the model has learned.
     prefix : str, default=""
         Put before the names of the new columns.
 
@@ -63,14 +63,14 @@ def assign(
         newest = saved.newest()
         if newest is None:
             raise InputError(
-                f"features must be given: {path} holds no centroids yet that would tell the "
+                f"features must be given: {path} holds no centroids yet that would name the "
                 "columns."
             )
         features = saved.read(newest)["columns"]
     found = Features.of(frame, features)
-    told = frame.withColumn(_VERSION, _newest_version(saved.place.uri, frame.sparkSession))
+    versioned = frame.withColumn(_VERSION, _newest_version(saved.place.uri, frame.sparkSession))
     result = _clusters_by_version(found, saved.place.uri)
-    return _expanded(told, result, prefix).drop(_VERSION)
+    return _expanded(versioned, result, prefix).drop(_VERSION)
 
 
 def with_clusters(
@@ -92,7 +92,7 @@ def register(
         As in ``SELECT name(x, y).cluster FROM readings``. One argument that is an array of numbers
         also serves.
     model : ForgetfulKMeans, str or path-like
-        A model that has learnt, or the checkpoint of `learn`, whose newest model is taken now:
+        A model that has learned, or the checkpoint of `learn`, whose newest model is taken now:
         register again to take a newer one.
     """
     if isinstance(model, ForgetfulKMeans):
@@ -102,7 +102,7 @@ def register(
         saved = centroid_checkpoints(spark, path)
         newest = saved.newest()
         if newest is None:
-            raise InputError(f"{path} holds no centroids yet: no batch has been learnt there.")
+            raise InputError(f"{path} holds no centroids yet: no batch has been learned there.")
         fixed = Fixed.from_state(saved.read(newest))
     assigned = _assigned_by(fixed)
 
@@ -127,7 +127,7 @@ def _newest_version(uri: str, spark: SparkSession) -> Column:
     """Return the number of the newest model in a checkpoint.
 
     Asked by a subquery: Spark computes it once for each micro-batch, before any row, so that all
-    tasks are told the same.
+    tasks get the same.
     """
 
     def version(ones: pa.Array) -> pa.Array:
@@ -183,7 +183,7 @@ def _known_columns(model: ForgetfulKMeans) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise InputError(
-            "features must be given: the model has learnt from arrays, which name no columns."
+            "features must be given: the model has learned from arrays, which name no columns."
         )
     return [str(name) for name in names]
 

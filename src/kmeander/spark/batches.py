@@ -60,10 +60,10 @@ class Collector:
             parts = self._sent(frame, np.inf)
         return _exact(parts, index)
 
-    def _sent(self, frame: DataFrame, share: float) -> list[_Part]:
+    def _sent(self, frame: DataFrame, share: float) -> list[_PartitionRows]:
         selected = frame.select(self.features.array().alias("features"))
         table = selected.mapInArrow(_task(self.features, self.coreset_size, share), _SCHEMA)
-        parts: dict[int, _Part] = {}
+        parts: dict[int, _PartitionRows] = {}
         try:
             rows = table.toArrow().to_pylist()
         except PythonException as error:
@@ -77,7 +77,7 @@ class Collector:
         for row in rows:
             if row["problem"] is not None:
                 raise InputError(row["problem"])
-            part = parts.setdefault(row["part"], _Part(self.features.narrow))
+            part = parts.setdefault(row["part"], _PartitionRows(self.features.narrow))
             part.take(row)
         found = list(parts.values())
         widths = sorted({part.n_features for part in found})
@@ -88,12 +88,12 @@ class Collector:
             )
         return found
 
-    def _coreset(self, parts: Iterable[_Part], index: int) -> Batch | None:
+    def _coreset(self, parts: Iterable[_PartitionRows], index: int) -> Batch | None:
         whole = merged((part.compressed(self.coreset_size) for part in parts), self.coreset_size)
         return None if whole is None else whole.batch(index)
 
 
-class _Part:
+class _PartitionRows:
     """What one partition has sent."""
 
     def __init__(self, narrow: bool) -> None:
@@ -128,7 +128,7 @@ class _Part:
         return found
 
 
-def _exact(parts: Iterable[_Part], index: int) -> Batch | None:
+def _exact(parts: Iterable[_PartitionRows], index: int) -> Batch | None:
     """Rows in an order of their own: partitions may be other ones when the batch comes again."""
     blocks = [block for part in parts for block in part.blocks]
     if not blocks:

@@ -72,7 +72,7 @@ def assigned(block: pa.Array, fixed: Fixed | None) -> pa.Array:
         if len(points):
             if points.shape[1] != fixed.centroids.shape[1]:
                 raise InputError(
-                    f"the features have {points.shape[1]} values, the model has learnt "
+                    f"the features have {points.shape[1]} values, the model has learned "
                     f"{fixed.centroids.shape[1]}."
                 )
             # One thread: a task is one of many on its machine.

@@ -51,9 +51,9 @@ def learn(
     """Learn a stream: every micro-batch is a batch of the model, its state is in `checkpoint`.
 
     Start it again with the same checkpoint and it goes on, whatever ended it: no batch is lost or
-    learnt twice. What is then given as `model` decides the settings from there on; what was learnt
-    and the seed are those of the checkpoint. `model` itself is not changed: `load` returns what
-    was learnt.
+    learned twice. What is then given as `model` decides the settings from there on; what was
+    learned and the seed come from the checkpoint. `model` itself is not changed: `load` returns
+    what was learned.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def learn(
     features : str or sequence of str
         Columns of numbers; or one column that holds an ml Vector or an array of numbers.
     model : ForgetfulKMeans
-        Its settings, and where to begin if it has learnt something.
+        Its settings, and where to begin if it has learned something.
     checkpoint : str or path-like
         A folder on any file system that Spark reaches, of this query alone: below it are
         ``spark`` (Spark's own checkpoint), ``model`` and ``centroids``.
@@ -78,7 +78,7 @@ def learn(
         batch, not at all where the driver died in between.
     write : callable, optional
         Called on the driver with the batch's rows and their clusters, as `assign` gives them, and
-        the batch id, once the batch is learnt: at least once for a batch, with the same clusters
+        the batch id, once the batch is learned: at least once for a batch, with the same clusters
         each time. Overwriting what an earlier call wrote for the same id makes it exactly once.
     trigger : mapping, optional
         Arguments of Spark's ``trigger``, as ``{"availableNow": True}``.
@@ -87,7 +87,7 @@ def learn(
     Returns
     -------
     StreamingQuery
-        Started. A batch that cannot be learnt (a null, a NaN) ends it with an exception that says
+        Started. A batch that cannot be learned (a null, a NaN) ends it with an exception that says
         where and why; the model is then as it was before that batch.
     """
     if not stream.isStreaming:
@@ -180,14 +180,14 @@ class Learner:
         if batch_id <= newest:
             if batch_id < newest:
                 _LOG.warning(
-                    "Batch %d is skipped: batch %d has been learnt already. Spark's own checkpoint "
-                    "is older than the model's; begin anew with another checkpoint if this goes "
-                    "on.",
+                    "Batch %d is skipped: batch %d has been learned already. Spark's own "
+                    "checkpoint is older than the model's; begin anew with another checkpoint if "
+                    "this goes on.",
                     batch_id,
                     newest,
                 )
                 return
-            _LOG.info("Batch %d came again: it has been learnt already.", batch_id)
+            _LOG.info("Batch %d came again: it has been learned already.", batch_id)
         else:
             # Until the checkpoint is written nothing is kept: a failed batch comes again.
             self._kept = None

@@ -12,31 +12,31 @@ from kmeander.estimators.forgetful import ForgetfulKMeans, from_saved
 from kmeander.exceptions import CheckpointError, InputError, InputTypeError
 from kmeander.models import FSKM
 from kmeander.spark.columns import Features
-from kmeander.spark.storage import Checkpoints, place_at
+from kmeander.spark.storage import Checkpoints, folder_at
 from kmeander.storage import model_file as saved_model
 
 # Names below a checkpoint's folder: Spark's own notes, the model, and what `assign` needs of it.
 SPARK, MODEL, CENTROIDS = "spark", "model", "centroids"
 _MODELS_KEPT = 2
-# A batch being assigned asks for the centroids it began with; meanwhile others may be learnt.
+# A batch being assigned asks for the centroids it began with; meanwhile others may be learned.
 _CENTROIDS_KEPT = 16
 
 
 def model_checkpoints(spark: SparkSession, path: str) -> Checkpoints:
     """Return the whole models below a checkpoint's folder."""
-    return Checkpoints(place_at(spark, f"{path}/{MODEL}"), _MODELS_KEPT)
+    return Checkpoints(folder_at(spark, f"{path}/{MODEL}"), _MODELS_KEPT)
 
 
 def centroid_checkpoints(spark: SparkSession, path: str) -> Checkpoints:
     """Return the centroids below a checkpoint's folder."""
-    return Checkpoints(place_at(spark, f"{path}/{CENTROIDS}"), _CENTROIDS_KEPT)
+    return Checkpoints(folder_at(spark, f"{path}/{CENTROIDS}"), _CENTROIDS_KEPT)
 
 
 def to_state(model: FSKM, batch_id: int, features: Features) -> dict[str, Any]:
     """Return what is saved after a batch: a model's file that `kmeander.load` reads, too."""
     params = {**model.settings.to_dict(), "random_state": model.seed}
-    learnt = model if model.n_steps else None
-    state = saved_model.to_state("ForgetfulKMeans", params, learnt, features.names)
+    learned = model if model.n_steps else None
+    state = saved_model.to_state("ForgetfulKMeans", params, learned, features.names)
     return {**state, "spark": {"batch_id": batch_id, "columns": list(features.columns)}}
 
 
@@ -48,7 +48,7 @@ def from_state(state: Mapping[str, Any], asked: FSKM, features: Features) -> FSK
             f"features are {list(features.columns)}, but the checkpoint was begun with {known}. "
             "Pass those, or begin anew with another checkpoint."
         )
-    if state["model"] is None:  # nothing was learnt, but the seed was drawn
+    if state["model"] is None:  # nothing was learned, but the seed was drawn
         asked.seed = state["params"]["random_state"]
     else:
         asked.take_over(FSKM.from_state(state["model"]))
@@ -56,7 +56,7 @@ def from_state(state: Mapping[str, Any], asked: FSKM, features: Features) -> FSK
 
 
 def model_of(estimator: ForgetfulKMeans) -> FSKM:
-    """Return a model with the estimator's settings, and what it has learnt so far."""
+    """Return a model with the estimator's settings, and what it has learned so far."""
     if not isinstance(estimator, ForgetfulKMeans):
         raise InputTypeError(
             f"model must be a kmeander.ForgetfulKMeans, got {type(estimator).__name__}."
@@ -80,7 +80,7 @@ def load(checkpoint: str, *, spark: SparkSession | None = None) -> ForgetfulKMea
     saved = model_checkpoints(session, str(checkpoint))
     newest = saved.newest()
     if newest is None:
-        raise CheckpointError(f"{checkpoint} holds no model: no stream has been learnt there.")
+        raise CheckpointError(f"{checkpoint} holds no model: no stream has been learned there.")
     estimator = from_saved(saved.read(newest))
     assert isinstance(estimator, ForgetfulKMeans)
     return estimator

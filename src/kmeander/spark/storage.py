@@ -19,7 +19,7 @@ def _name(batch_id: int) -> str:
     return f"batch-{batch_id:08}.ckpt" if batch_id >= 0 else "batch--1.ckpt"
 
 
-class Place(Protocol):
+class StateFolder(Protocol):
     """A folder: plain, or of any file system that Spark knows."""
 
     uri: str
@@ -37,7 +37,7 @@ class Place(Protocol):
         """Remove a file."""
 
 
-class LocalPlace:
+class LocalFolder:
     """A folder that the driver sees as a folder."""
 
     def __init__(self, path: str) -> None:
@@ -62,7 +62,7 @@ class LocalPlace:
         (self.path / name).unlink(missing_ok=True)
 
 
-class HadoopPlace:
+class HadoopFolder:
     """A folder of a Hadoop file system (hdfs, s3a, abfs, ...), reached through Spark's JVM."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -118,14 +118,14 @@ class HadoopPlace:
         return self._path(self._root, name)
 
 
-def place_at(spark: SparkSession, path: str) -> Place:
+def folder_at(spark: SparkSession, path: str) -> StateFolder:
     """Return the folder that Spark, too, would take `path` for.
 
     So a path without a scheme lies in Spark's default file system, which on a cluster is often not
     the local one.
     """
-    place = HadoopPlace(spark, path)
-    return LocalPlace(place.plain) if place.scheme == "file" else place
+    place = HadoopFolder(spark, path)
+    return LocalFolder(place.plain) if place.scheme == "file" else place
 
 
 class Checkpoints:
@@ -133,12 +133,12 @@ class Checkpoints:
 
     Parameters
     ----------
-    place : Place
+    place : StateFolder
     kept : int
         How many are kept.
     """
 
-    def __init__(self, place: Place, kept: int) -> None:
+    def __init__(self, place: StateFolder, kept: int) -> None:
         self.place = place
         self.kept = kept
 

@@ -85,11 +85,11 @@ class CheckpointFolder:
     def _file(self, number: int) -> Path:
         return self.path / f"checkpoint-{number:08}.ckpt"
 
-    def newest(self, tell: Callable[[str], None]) -> dict[str, Any] | None:
+    def newest(self, notify: Callable[[str], None]) -> dict[str, Any] | None:
         """Return the newest state that can be read, or None where there is none at all.
 
-        A damaged one is told of, and the one before it is taken. One that a newer kmeander wrote is
-        refused: the one before it would be older than the outputs.
+        A damaged one is reported, and the one before it is taken. One that a newer kmeander wrote
+        is refused: the one before it would be older than the outputs.
         """
         numbers = self._numbers()
         damaged: CheckpointError | None = None
@@ -100,7 +100,7 @@ class CheckpointFolder:
                 raise
             except CheckpointError as error:
                 damaged = error
-                tell(f"{error} Trying the checkpoint before it.")
+                notify(f"{error} Trying the checkpoint before it.")
                 continue
             if state.get("layout", 0) > LAYOUT:
                 raise checkpoint.NewerFormatError(

@@ -42,7 +42,7 @@ def write(
     feature_names: Sequence[str],
     standardizer: Standardizer | None,
 ) -> None:
-    """Write a model that has learnt a stream, so that `kmeander.load` makes an estimator of it."""
+    """Write a model that has learned a stream, so that `kmeander.load` makes an estimator of it."""
     params = {**model.settings.to_dict(), "random_state": model.seed}
     name = ESTIMATORS[type(model).__name__]
     checkpoint.write(path, to_state(name, params, model, feature_names, standardizer))

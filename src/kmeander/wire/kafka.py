@@ -47,7 +47,7 @@ def client(kind: str, address: Address, settings: Mapping[str, Any]) -> Any:
         import confluent_kafka
     except ModuleNotFoundError as error:
         raise KmeanderError("Kafka needs confluent-kafka: pip install 'kmeander[kafka]'") from error
-    # librdkafka writes to stderr by itself otherwise; what matters is told by us.
+    # librdkafka writes to stderr by itself otherwise; we report what matters.
     quiet = logging.getLogger("kmeander.kafka")
     quiet.addHandler(logging.NullHandler())
     quiet.propagate = False

@@ -15,7 +15,7 @@ from kmeander.experiments.beyond.contestants import MINI_BATCH, RIVER, has_river
 from kmeander.experiments.beyond.goals import Goal, goals
 from kmeander.experiments.beyond.protocol import cells_of
 from kmeander.experiments.datasets import Found, Missing
-from kmeander.experiments.grid import Grid, Progress, run_grid
+from kmeander.experiments.grid import CellDone, Grid, run_grid
 from kmeander.experiments.tables import SHOWN, markdown, read_csv, write_csv
 from kmeander.models.settings import DEFAULTS
 
@@ -58,7 +58,7 @@ def run_beyond(
     *,
     river: bool = False,
     processes: int = 1,
-    tell: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[CellDone], None] = lambda _: None,
 ) -> Path:
     """Run what `folder` does not hold yet, then draw and write everything anew.
 

@@ -39,7 +39,7 @@ FEWEST_IN_ORDER, SEEDS_IN_ORDER = 10, 20
 
 
 @dataclass(frozen=True)
-class Record:
+class ContestantRecord:
     """What one batch did to one contestant.
 
     `skm_error` is the paper's, over all batches since the drift (or the start); NaN where it was
@@ -80,13 +80,13 @@ class DriftCell(Cell):
         """What is recorded of every batch, in that order."""
         return (*ON_DRIFT, RIVER) if self.river else ON_DRIFT
 
-    def run(self, points: Points, n_threads: int | None = 1) -> list[Record]:  # type: ignore[override]  # records of its own
+    def run(self, points: Points, n_threads: int | None = 1) -> list[ContestantRecord]:  # type: ignore[override]  # records of its own
         """Return the records, ordered by batch, then by method; none of the burn-in."""
         setting = self.setting
         burn_in, stream = streams_of(self, points, n_threads)
         everybody = _everybody(self, setting.rho, self.seed_for("methods"), n_threads)
         since_drift: list[Batch] = []
-        records: list[Record] = []
+        records: list[ContestantRecord] = []
         with threadpool_limits(n_threads):
             for batch in burn_in.batches():
                 since_drift.append(batch)
@@ -159,13 +159,13 @@ class StillCell(_PlainCell):
         """What is recorded of every batch, in that order."""
         return ON_STILL
 
-    def run(self, points: Points, n_threads: int | None = 1) -> list[Record]:
+    def run(self, points: Points, n_threads: int | None = 1) -> list[ContestantRecord]:
         """Return the records; the SKM error grows dear, and is measured now and then."""
         check_enough(self.dataset, points, self.n_clusters)
         stream = DriftStream([points], self.batch_size, self.n_batches, self._seed_for("still"))
         everybody = _everybody(self, USUAL_RHO, self._seed_for("methods"), n_threads)
         seen: list[Batch] = []
-        records: list[Record] = []
+        records: list[ContestantRecord] = []
         for batch in stream.batches():
             seen.append(batch)
             so_far = _joined(seen) if len(seen) % self.skm_every == 0 else None
@@ -194,12 +194,12 @@ class OrderCell(_PlainCell):
         """What is recorded of every batch, in that order."""
         return (*IN_ORDER, RIVER) if self.river else IN_ORDER
 
-    def run(self, points: Points, n_threads: int | None = 1) -> list[Record]:
+    def run(self, points: Points, n_threads: int | None = 1) -> list[ContestantRecord]:
         """Return the records of the batches that are full."""
         check_enough(self.dataset, points[: self.batch_size], self.n_clusters)
         rows = standardised(points)
         everybody = _everybody(self, USUAL_RHO, self._seed_for("methods"), n_threads)
-        records: list[Record] = []
+        records: list[ContestantRecord] = []
         with threadpool_limits(n_threads):
             for index in range(len(rows) // self.batch_size):
                 first = index * self.batch_size
@@ -259,7 +259,7 @@ def _recorded(
     batch: Batch,
     so_far: Points | None,
     place: dict[str, Any],
-) -> list[Record]:
+) -> list[ContestantRecord]:
     """Let everybody learn a batch; the SKM error is that over `so_far`."""
     records = []
     for method, model in everybody.items():
@@ -267,7 +267,7 @@ def _recorded(
         centroids = learnt.centroids
         skm_error = math.nan if so_far is None else mean_error(so_far, None, centroids, 1)
         records.append(
-            Record(
+            ContestantRecord(
                 **place,
                 method=method,
                 prequential_error=learnt.prequential_error,

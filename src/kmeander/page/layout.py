@@ -26,9 +26,9 @@ from bokeh.plotting import figure
 
 from kmeander.events import KINDS
 from kmeander.page import series
-from kmeander.page.story import Moment, Story
 from kmeander.page.summary import as_html
 from kmeander.page.thinning import thinned
+from kmeander.page.timeline import Moment, Timeline
 
 PAGE = """
 <style>
@@ -114,17 +114,17 @@ return found;
 TOOLS = "pan,xwheel_zoom,box_zoom,reset,save"
 
 
-class Board:
+class Layout:
     """Sources of data, and the plots that show them.
 
     Parameters
     ----------
-    story : Story
+    timeline : Timeline
     extra : dict, optional
         More numbers for the head of the page.
     """
 
-    def __init__(self, story: Story, extra: dict[str, str] | None = None) -> None:
+    def __init__(self, timeline: Timeline, extra: dict[str, str] | None = None) -> None:
         self._extra = extra
         self.style = InlineStyleSheet(css=WIDGETS)
         self.errors, self.epsilons = ColumnDataSource(), ColumnDataSource()
@@ -143,7 +143,7 @@ class Board:
             options=list(KINDS), title="Show only these events, in the table and in the plots",
             sizing_mode="stretch_width", stylesheets=[self.style],
         )  # fmt: skip
-        self.update(story)
+        self.update(timeline)
         self.frame.js_on_change(
             "value", CustomJS(args=self._of("frame", "frames", "now"), code=SHOW_FRAME)
         )
@@ -159,31 +159,31 @@ class Board:
             self._epsilon_plot(),
             self._areas_plot(),
             self._lives_plot(),
-            self._map_plot(story.axes),
+            self._map_plot(timeline.axes),
         ]
         self.theme = CustomJS(args={"plots": self.plots}, code=THEME)
 
     def _of(self, *names: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name in names}
 
-    def update(self, story: Story) -> None:
-        """Show what the story tells now."""
-        moments: list[Moment] = thinned(story.moments, series.MOST_BATCHES)
+    def update(self, timeline: Timeline) -> None:
+        """Show the timeline as it is now."""
+        moments: list[Moment] = thinned(timeline.moments, series.MOST_BATCHES)
         first = moments[0].index if moments else 0
-        self.head.text = as_html(story, self._extra, n_drawn=len(moments))
+        self.head.text = as_html(timeline, self._extra, n_drawn=len(moments))
         self.errors.data = series.errors(moments)
         self.epsilons.data = series.epsilons(moments)
         self.areas.data = series.areas(moments)
-        lives = series.lives(story, first)
+        lives = series.lives(timeline, first)
         self.lives.data = lives
         chosen = self.events.selected.indices
-        self.events.data = series.events(story, lives, first)
+        self.events.data = series.events(timeline, lives, first)
         if not chosen:
             last = moments[-1].index if moments else 1
             self.time.update(start=first - 0.5, end=last + 0.5)
             self.time.update(reset_start=first - 0.5, reset_end=last + 0.5)
         self.rows.update(start=len(lives["row"]), end=-1)
-        frames = series.frames(list(story.moments))
+        frames = series.frames(list(timeline.moments))
         at_end = self.frame.value == self.frame.end or not self.frames.data
         self.frames.data = frames
         last_frame = frames["frame"][-1] if frames["frame"] else 0
@@ -341,8 +341,8 @@ class Board:
             stylesheets=[self.style], autosize_mode="none",
         )  # fmt: skip
 
-    def layout(self, *controls: Any) -> Any:
-        """Return the whole page."""
+    def root(self, *controls: Any) -> Any:
+        """Return the whole page, the root of a document."""
         errors, epsilon, shares, lives, places = self.plots
         wide = {"sizing_mode": "stretch_width", "min_width": 300}
         wrap: dict[str, Any] = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap"}}

@@ -1,4 +1,4 @@
-"""What a steps file tells, as arrays over time; no drawing yet."""
+"""A steps file as a timeline: batches, lives of clusters, events; no drawing yet."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Life:
 
 
 @dataclass(eq=False)
-class Story:
+class Timeline:
     """A run, batch by batch, as far as it has been read.
 
     Parameters
@@ -136,7 +136,7 @@ class Story:
         self.last = step
         self._live(step)
         words = tuple(step.words(self.columns, self.scale))
-        self._tell(step)
+        self._count_events(step)
         assert step.ids is not None
         assert step.masses is not None
         self.moments.append(
@@ -207,7 +207,7 @@ class Story:
             elif event.kind in ("died", "absorbed"):
                 life.went = event.words()
 
-    def _tell(self, step: Step) -> None:
+    def _count_events(self, step: Step) -> None:
         for event in step.events:
             words = event.words()
             if event.kind == "drift" and step.why is not None:
@@ -251,38 +251,38 @@ def _check_shape(before: Step | None, step: Step, number: int) -> None:
         )
 
 
-def read_story(path: str | os.PathLike[str], features: Sequence[str] | None = None) -> Story:
-    """Return what the steps file at `path` tells.
+def read_timeline(path: str | os.PathLike[str], features: Sequence[str] | None = None) -> Timeline:
+    """Return the timeline of the steps file at `path`.
 
     A last line that is cut off is left out, with a note: the run may still be writing it.
     """
-    story = Story(features=features)
+    timeline = Timeline(features=features)
     try:
         with Path(path).open(encoding="utf-8") as file:
-            _take(story, file, path)
+            _take(timeline, file, path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}. {WAY_OUT}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text, so it holds no Steps. {WAY_OUT}") from error
-    if story.last is None:
+    if timeline.last is None:
         raise InputError(f"{path} holds no Steps yet. {WAY_OUT}")
-    if not story.moments:
+    if not timeline.moments:
         raise InputError(
-            f"{path}: all {story.n_batches} batches so far wait for enough distinct points; there "
-            "are no clusters to show yet."
+            f"{path}: all {timeline.n_batches} batches so far wait for enough distinct points; "
+            "there are no clusters to show yet."
         )
-    return story
+    return timeline
 
 
-def _take(story: Story, lines: Iterable[str], path: str | os.PathLike[str]) -> None:
+def _take(timeline: Timeline, lines: Iterable[str], path: str | os.PathLike[str]) -> None:
     for number, line in enumerate(lines, start=1):
         if not line.endswith("\n") and not _is_whole(line):
-            story.notes.append(
+            timeline.notes.append(
                 f"Line {number} is cut off and left out; the run may still be writing it."
             )
             return
         try:
-            story.add(line, number)
+            timeline.add(line, number)
         except InputError as error:
             raise InputError(f"{path} {error}") from error
 

@@ -53,7 +53,7 @@ def whole_lines(read: Read, name: str, *, ends: bool = True) -> Iterator[bytes |
 
 
 @dataclass(frozen=True, eq=False)
-class Parsed:
+class ParsedLines:
     """The rows that pyarrow read from some lines.
 
     Parameters
@@ -102,7 +102,7 @@ def parse_lines(
     parse: Callable[[bytes], Any],
     explain: Callable[[bytes, str], str],
     empty: Any,
-) -> Parsed:
+) -> ParsedLines:
     """Return what `parse` makes of the lines of `block`.
 
     Parameters
@@ -124,14 +124,14 @@ def parse_lines(
         pass
     else:
         if table.num_rows == n_lines:
-            return Parsed(table, np.arange(n_lines), {})
+            return ParsedLines(table, np.arange(n_lines), {})
     lines = split_lines(block)
     written = [number for number, line in enumerate(lines) if line.strip()]
     tables: list[Any] = [empty]
     bad: dict[int, str] = {}
     _sift([(number, lines[number]) for number in written], parse, explain, tables, bad)
     good = np.array([number for number in written if number not in bad], dtype=np.int64)
-    return Parsed(pa.concat_tables(tables), good, bad)
+    return ParsedLines(pa.concat_tables(tables), good, bad)
 
 
 def _sift(

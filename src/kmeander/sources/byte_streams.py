@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
-PAUSE = 0.1  # seconds until a source that waits tells so
+PAUSE = 0.1  # seconds after which a source that waits hands over nothing
 
 
-class Bytes(Protocol):
+class ByteStream(Protocol):
     """A stream of bytes that may make its reader wait."""
 
     # Whether it has an end; where it has none a line without its end is still being written.
@@ -37,7 +37,7 @@ class Bytes(Protocol):
         """Let go of it."""
 
 
-def open_bytes(path: str, *, follow: bool = False) -> Bytes:
+def open_bytes(path: str, *, follow: bool = False) -> ByteStream:
     """Open a file, compressed or not by its ending, or standard input (``-``)."""
     if path == "-":
         return StandardInput()
@@ -87,8 +87,8 @@ class FileBytes:
         if ours.st_size < offset:
             raise InputError(
                 f"{self._path} was cut from {offset} to {ours.st_size} bytes while it was "
-                "followed. What was cut off has been read; what replaces it cannot be told from "
-                "it. Begin anew, with another --checkpoint."
+                "followed. What was cut off has been read; what replaces it cannot be "
+                "distinguished from it. Begin anew, with another --checkpoint."
             )
         there = explained(self._path, Path(self._path).stat)
         if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points
-from kmeander.sources.block import BadRow, Block, Place, Position
+from kmeander.sources.block import BadRow, Block, Position, RowLocation
 from kmeander.sources.selection import Selection
 from kmeander.wire.arrow import to_arrow, to_batch, to_numpy
 
@@ -23,7 +23,7 @@ Reasons = dict[int, str]  # by position in a table
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class RawBlock:
     """Rows as a source read them; see `Block` for what is the same."""
 
     table: pa.Table | pa.RecordBatch
@@ -31,37 +31,37 @@ class Piece:
     bad: tuple[BadRow, ...]
     end: int
     position_at: Callable[[int], Position]
-    place: Callable[[int], Place]
+    place: Callable[[int], RowLocation]
     text: Callable[[int], str]
-    origin: dict[str, NDArray[Any]] | None = None  # where the number does not tell a row for good
+    origin: dict[str, NDArray[Any]] | None = None  # where its number does not identify a row
 
 
-def to_block(piece: Piece, selection: Selection) -> Block:
-    """Return the rows of `piece` that can be clustered, and say why the others cannot."""
-    points, reasons = to_points(piece.table, selection.features)
+def to_block(raw: RawBlock, selection: Selection) -> Block:
+    """Return the rows of `raw` that can be clustered, and say why the others cannot."""
+    points, reasons = to_points(raw.table, selection.features)
     times: NDArray[np.int64] | None = None
     if selection.time_column is not None:
-        times, no_times = to_times(piece.table.column(selection.time_column), selection.time_column)
+        times, no_times = to_times(raw.table.column(selection.time_column), selection.time_column)
         reasons = {**no_times, **reasons}
-    origin = to_batch(piece.origin or {"row": piece.rows})
+    origin = to_batch(raw.origin or {"row": raw.rows})
     keys = origin
     if selection.id_column is not None:
-        keys = _one_batch(piece.table.select([selection.id_column]))
-    rows = piece.rows
-    bad = piece.bad
+        keys = _one_batch(raw.table.select([selection.id_column]))
+    rows = raw.rows
+    bad = raw.bad
     if reasons:
         good = np.ones(len(rows), dtype=bool)
         good[list(reasons)] = False
-        found = [_bad_row(piece, int(rows[i]), reason) for i, reason in reasons.items()]
+        found = [_bad_row(raw, int(rows[i]), reason) for i, reason in reasons.items()]
         bad = tuple(sorted((*bad, *found), key=lambda row: row.row))
         kept = to_arrow(np.flatnonzero(good))
         points, rows, keys, origin = points[good], rows[good], keys.take(kept), origin.take(kept)
         times = None if times is None else times[good]
-    return Block(points, rows, keys, origin, times, bad, piece.end, piece.position_at)
+    return Block(points, rows, keys, origin, times, bad, raw.end, raw.position_at)
 
 
-def _bad_row(piece: Piece, row: int, reason: str) -> BadRow:
-    return BadRow(row, piece.place(row), reason, piece.text(row))
+def _bad_row(raw: RawBlock, row: int, reason: str) -> BadRow:
+    return BadRow(row, raw.place(row), reason, raw.text(row))
 
 
 def _one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:

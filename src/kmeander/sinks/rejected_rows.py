@@ -1,26 +1,27 @@
-"""Bad rows to a dead-letter file: where each stood, why it was set aside, what it was."""
+"""Rejected rows to a file of JSON lines: where each stood, why it was set aside, what it was."""
 
 from __future__ import annotations
 
 import json
 
-from kmeander.sinks.contract import Learnt
+from kmeander.sinks.contract import LearnedBatch
 from kmeander.sinks.line_sink import LineSink
 
 
-class DeadLetters(LineSink):
+class RejectedRowLines(LineSink):
     """Writes one JSON line per bad row."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "--bad-rows")
 
-    def write(self, learnt: Learnt) -> None:
+    def write(self, learned: LearnedBatch) -> None:
         """Write the bad rows that came with a batch."""
         lines = [
             json.dumps(
-                {**letter.place, "reason": letter.reason, "text": letter.text}, ensure_ascii=False
+                {**rejected.place, "reason": rejected.reason, "text": rejected.text},
+                ensure_ascii=False,
             )
-            for letter in learnt.letters
+            for rejected in learned.rejected_rows
         ]
         if lines:
             self.append("\n".join(lines) + "\n")
