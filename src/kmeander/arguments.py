@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 if TYPE_CHECKING:
     RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -28,9 +28,12 @@ def whole_number(
         if at_least <= number <= at_most:
             return number
         if number > at_most:
-            raise InputError(f"{name} must be at most {at_most}, got {number}. It is {meaning}.")
+            raise InputError(
+                f"{argument(name)} must be at most {at_most}, got {number}. It is {meaning}."
+            )
     raise InputError(
-        f"{name} must be a whole number of at least {at_least}, got {value!r}. It is {meaning}."
+        f"{argument(name)} must be a whole number of at least {at_least}, got {value!r}. It is "
+        f"{meaning}."
     )
 
 
@@ -38,7 +41,7 @@ def finite_number(name: str, value: Any, *, rule: str, fits: bool | None = None)
     """Return `value` as a finite float; `fits` is the verdict of the caller's own `rule`."""
     if is_finite(value) and fits is not False:
         return float(value)
-    raise InputError(f"{name} must be {rule}, got {value!r}.")
+    raise InputError(f"{argument(name)} must be {rule}, got {value!r}.")
 
 
 def is_finite(value: Any) -> bool:
@@ -61,7 +64,8 @@ def share_kept(value: Any, *, below_one: bool = False) -> float:
         return float(value)
     interval = "(0, 1)" if below_one else "(0, 1]"
     raise InputError(
-        f"rho must lie in {interval}, got {value!r}. It is the share of a batch's weight kept when "
+        f"{argument('rho')} must lie in {interval}, got {value!r}. It is the share of a batch's "
+        "weight kept when "
         "the next one arrives; rho_for_half_life(n) picks it from the number of batches after "
         "which half is forgotten."
     )
@@ -106,7 +110,7 @@ def truth(name: str, value: Any) -> bool:
     """Return `value` if it is a bool."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise InputError(f"{name} must be True or False, got {value!r}.")
+    raise InputError(f"{argument(name)} must be True or False, got {value!r}.")
 
 
 def generator_for(seed: int, *keys: int) -> np.random.Generator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from kmeander.exceptions import KmeanderError
+from kmeander.exceptions import KmeanderError, arguments_written_by
 
 try:
     import typer
@@ -17,6 +17,7 @@ from kmeander.commands.predict import predict
 from kmeander.commands.report import report
 from kmeander.commands.rho import rho
 from kmeander.commands.run import run
+from kmeander.commands.shell import in_shell
 from kmeander.commands.simulate import simulate
 from kmeander.commands.watch import watch
 
@@ -39,11 +40,14 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def group(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001  # its callback has seen it
         bool, typer.Option("--version", callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """K-means for data streams that change: forgets the past, keeps cluster ids."""
+    style = in_shell(context.command.commands, context.invoked_subcommand or "")  # type: ignore[attr-defined]  # a group's
+    context.with_resource(arguments_written_by(style))
 
 
 for verb in (run, predict, report, watch, rho, simulate, experiment):

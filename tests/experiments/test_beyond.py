@@ -407,12 +407,12 @@ def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(InputError) as raised:
         experiment.check(replace(GRID, ms=(1.0, 2.0)), river=False)
     assert str(raised.value) == (
-        "m must be one number here, got 1, 2. Run the others into folders of their own with --out."
+        "m must be one number here, got 1, 2. Run the others into folders of their own with out."
     )
     monkeypatch.setattr(experiment, "has_river", lambda: False)
     with pytest.raises(InputError) as raised:
         experiment.check(GRID, river=True)
-    assert str(raised.value) == "--river needs river: pip install river, or leave it out."
+    assert str(raised.value) == "river=True needs river: pip install river, or leave it out."
 
 
 def test_the_command_says_of_every_goal_whether_it_is_met(tmp_path: Path) -> None:

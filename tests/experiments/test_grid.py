@@ -103,7 +103,7 @@ def test_files_of_another_run_are_not_taken_for_this_one(tmp_path: Path) -> None
             run_grid(cells, data, tmp_path)
         return str(raised.value)
 
-    advice = "Choose another folder with --out, or delete this one to begin anew."
+    advice = "Choose another folder with out, or delete this one to begin anew."
     assert message([Cell("ring", TINY, seed=1)]) == (
         f"{path} holds another run, which differs in seed. {advice}"
     )

@@ -89,8 +89,7 @@ def test_centroids_may_be_drawn_by_two_columns(steps: Path) -> None:
     with pytest.raises(InputError) as raised:
         read_timeline(steps, ["rpm", "speed"])
     assert str(raised.value) == (
-        f"{steps} --features names 'speed', which the run does not have. Its columns are temp, "
-        "load, rpm."
+        f"{steps} has no column 'speed', which features names. Its columns are temp, load, rpm."
     )
 
 
@@ -105,18 +104,19 @@ def without_ids(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _: "", "{} holds no Steps yet. kmeander run --steps writes such a file."),
+        (lambda _: "", "{} holds no Steps yet. kmeander.run(steps=...) writes such a file."),
         (lambda _: "hello\n",
-         "{} line 1 is not JSON (Expecting value: line 1 column 1 (char 0)). kmeander run --steps "
+         "{} line 1 is not JSON (Expecting value: line 1 column 1 (char 0)). "
+         "kmeander.run(steps=...) "
          "writes such a file."),
         (lambda _: "[1]\n",
-         "{} line 1 is not a Step but list. kmeander run --steps writes such a file."),
+         "{} line 1 is not a Step but list. kmeander.run(steps=...) writes such a file."),
         (lambda lines: [lines[0], lines[2]],
          "{} line 2 is batch 2, the line before is batch 0: lines are missing, or the file holds "
          "more than one run."),
         (lambda lines: [lines[0], *without_ids(lines[1:])],
          "{} line 2 has no ids, unlike the lines before it: two versions of kmeander wrote to one "
-         "file. Run the stream again with another --steps."),
+         "file. Run the stream again, into another file."),
         (lambda lines: [lines[0], {**lines[1], "centroids": lines[1]["centroids"][:2]}],
          "{} line 2 has 2 clusters of 3 columns, the line before 4 of 3: the file holds more than "
          "one run."),

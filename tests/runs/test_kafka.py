@@ -357,10 +357,9 @@ def test_latest_begins_at_the_end(cluster: MockCluster) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"form": "parquet"}, "--format of a Kafka topic must be json or csv, got 'parquet'."),
-        ({"form": "csv"}, "CSV messages have no header: name their fields with --header, with "
-                          "commas between."),
-        ({"start": "middle"}, "--start must be earliest or latest, got 'middle'."),
+        ({"form": "parquet"}, "format of a Kafka topic must be json or csv, got 'parquet'."),
+        ({"form": "csv"}, "CSV messages have no header: header=... names their fields."),
+        ({"start": "middle"}, "start must be earliest or latest, got 'middle'."),
         ({"options": {"no.such": "1"}}, "the settings of Kafka are refused: No such configuration "
                                         "property: \"no.such\"."),
     ],

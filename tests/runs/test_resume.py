@@ -295,7 +295,7 @@ def test_two_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
         f"{tmp_path}/checkpoint holds no checkpoint that can be read: "
     )
     assert str(caught.value).endswith(
-        "Begin anew with another --checkpoint, or restore this one from a copy."
+        "Begin anew with another checkpoint, or restore this one from a copy."
     )
     assert contents(tmp_path) == before
 
@@ -321,13 +321,13 @@ def test_a_checkpoint_of_a_newer_kmeander_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"n_clusters": 5}, "--clusters 3, this one has 5"),
-        ({"random_state": 1}, "--seed 0, this one has 1"),
+        ({"n_clusters": 5}, "n_clusters 3, this one has 5"),
+        ({"random_state": 1}, "random_state 0, this one has 1"),
         ({"columns": ["x1"]}, "the columns x0, x1, x2, this one has x1"),
-        ({"standardize": True}, "--standardize False, this one has True"),
+        ({"standardize": True}, "standardize False, this one has True"),
         ({"id_column": "x0"}, "the columns x0, x1, x2, this one has x1, x2"),
-        ({"steps": "other.jsonl"}, "--steps {}/steps.jsonl, this one has other.jsonl"),
-        ({"assignments": None}, "--assignments {}/rows.ndjson, this one has none"),
+        ({"steps": "other.jsonl"}, "steps {}/steps.jsonl, this one has other.jsonl"),
+        ({"assignments": None}, "assignments {}/rows.ndjson, this one has none"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(
@@ -338,8 +338,8 @@ def test_a_checkpoint_of_another_run_is_refused(
     with pytest.raises(CheckpointError) as caught:
         run(STREAM, **small(tmp_path, **change))
     assert str(caught.value) == (
-        f"--checkpoint {tmp_path}/checkpoint belongs to a run with {words.format(tmp_path)}. Use "
-        "the same, or another --checkpoint to begin anew."
+        f'checkpoint="{tmp_path}/checkpoint" belongs to a run with {words.format(tmp_path)}. Use '
+        "the same, or another checkpoint to begin anew."
     )
     assert contents(tmp_path) == before
 
@@ -408,8 +408,8 @@ def test_an_output_that_was_changed_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(StreamError) as caught:
         run(STREAM, **small(tmp_path))
     assert str(caught.value) == (
-        f"--steps {steps} has 100 bytes, the checkpoint has written {len(whole)}. It was changed "
-        "or lost: put it back, or begin anew with another --checkpoint."
+        f'steps="{steps}" has 100 bytes, the checkpoint has written {len(whole)}. It was changed '
+        "or lost: put it back, or begin anew with another checkpoint."
     )
     steps.unlink()
     with pytest.raises(StreamError, match="has 0 bytes, the checkpoint has written"):

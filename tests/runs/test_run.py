@@ -177,7 +177,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert skipped.returncode == 1
     assert skipped.stderr == (
         f"kmeander run: {path}: every row is bad (30 were set aside), so nothing was learned. "
-        "Without --bad-rows the run stops at the first and says why.\n"
+        "With --bad-rows error the run stops at the first and says why.\n"
     )
     missing = kmeander("run", str(path), "--columns", "a,c")
     assert missing.stderr == (f"kmeander run: {path} has no column 'c'. It has 'id', 'a', 'b'.\n")

@@ -113,7 +113,7 @@ def test_what_cannot_be_simulated_is_refused_in_one_line(data: Path, tmp_path: P
 
     assert refused(str(tmp_path / "none.csv")).startswith("kmeander simulate: ")
     assert refused(str(data), "--epsilon", "0") == (
-        "kmeander simulate: epsilon must be a finite number above 0, got 0.0.\n"
+        "kmeander simulate: --epsilon must be a finite number above 0, got 0.0.\n"
     )
     assert refused(str(data), "--kind", "clusters", "--changes", "grow") == (
         "kmeander simulate: changes must be drawn from 'appear', 'vanish', 'split', 'merge', got "
@@ -123,7 +123,7 @@ def test_what_cannot_be_simulated_is_refused_in_one_line(data: Path, tmp_path: P
     taken.write_text("x,drift\n1,2\n3,4\n")
     assert refused(str(taken)) == (
         f"kmeander simulate: {taken} has a column 'drift', which is where the truth is written. "
-        "Rename it, or choose others with --columns.\n"
+        "Rename it, or leave it out: --columns chooses others.\n"
     )
 
 

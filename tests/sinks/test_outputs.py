@@ -126,11 +126,11 @@ def test_columns_that_would_be_hidden_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         run(frame, 2, id_column="cluster", assignments=tmp_path / "rows.ndjson")
     assert str(caught.value) == (
-        "--assignments writes a column 'cluster', and so the id column cannot be called that. "
+        "assignments writes a column 'cluster', and so the id column cannot be called that. "
         "Rename it."
     )
     frame = pd.DataFrame({"share": [1.0, 2.0]})
-    with pytest.raises(InputError, match="--centroids writes a column 'share' of its own"):
+    with pytest.raises(InputError, match="centroids writes a column 'share' of its own"):
         run(frame, 2, centroids=tmp_path / "c.csv")
 
 
@@ -138,8 +138,7 @@ def test_two_outputs_do_not_share_a_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         run([[[1.0]]], 1, steps=tmp_path / "x.jsonl", assignments=tmp_path / "x.jsonl")
     assert str(caught.value) == (
-        f"--steps and --assignments cannot both be {tmp_path}/x.jsonl: one would overwrite the "
-        "other."
+        f"steps and assignments cannot both be {tmp_path}/x.jsonl: one would overwrite the other."
     )
 
 
@@ -168,7 +167,7 @@ def test_one_row_is_not_enough_to_standardise() -> None:
     with pytest.raises(InputError) as caught:
         run([[[1.0]]], 1, standardize=True)
     assert str(caught.value) == (
-        "--standardize takes mean and scale from the first batch, which has 1 row. Make batches "
+        "standardize=True takes mean and scale from the first batch, which has 1 row. Make batches "
         "larger."
     )
 
@@ -349,7 +348,7 @@ def test_event_time_goes_on_after_a_stop(tmp_path: Path) -> None:
         (["--kafka-option", "x"], "--kafka-option must be KEY=VALUE, got 'x'"),
         (["--checkpoint-every", "0"], "Input should be greater than or equal to 1"),
         (["--format", "xml"], "'xml' is not one of"),
-        (["--idle-exit", "-1"], "idle_exit must be a finite number above 0, got -1.0."),
+        (["--idle-exit", "-1"], "--idle-exit must be a finite number above 0, got -1.0."),
     ],
 )
 def test_options_that_make_no_sense_are_explained(
@@ -388,7 +387,7 @@ def test_a_stream_of_bad_rows_alone_says_so(tmp_path: Path) -> None:
     assert done.stdout == ""
     assert done.stderr == (
         f"kmeander run: {path}: every row is bad (2 were set aside), so nothing was learned. "
-        "Without --bad-rows the run stops at the first and says why.\n"
+        "With --bad-rows error the run stops at the first and says why.\n"
     )
     assert [json.loads(line)["line"] for line in aside.read_text().splitlines()] == [2, 3]
 
@@ -426,7 +425,7 @@ def test_rho_explains_its_numbers() -> None:
         assert kmeander("rho", *words).returncode == 2
     refused = kmeander("rho", "--rho", "1.5")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("kmeander rho: rho must lie in (0, 1), got 1.5.")
+    assert refused.stderr.startswith("kmeander rho: --rho must lie in (0, 1), got 1.5.")
 
 
 def test_progress_is_put_in_words() -> None:

@@ -93,7 +93,7 @@ def test_a_refused_row_comes_after_all_complete_batches_before_it(
     with pytest.raises(InputError) as caught:
         take_all()
     assert str(caught.value) == (
-        f"x line {n_before}: why (use --bad-rows skip to go on without such rows)."
+        f'x line {n_before}: why (use bad_rows="skip" to go on without such rows).'
     )
     assert found == list(range(n_before - n_before % size))
 
@@ -148,8 +148,8 @@ def test_a_late_row_may_be_refused() -> None:
     with pytest.raises(InputError) as caught:
         found += [cut.points.ravel().tolist() for cut in batches if cut is not None]
     assert str(caught.value) == (
-        "row 3 of the stream is late: its period was over when it came. Use --late-rows keep to "
-        "learn such rows with the present batch, or skip to leave them out."
+        'row 3 of the stream is late: its period was over when it came. Use late_rows="keep" to '
+        'learn such rows with the present batch, or late_rows="skip" to leave them out.'
     )
 
 

@@ -160,7 +160,7 @@ def test_files_of_a_folder_are_one_stream(rows: Rows, tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path}/c.ndjson, which the checkpoint was reading, is no longer file number 3 of "
         f"{tmp_path}. New files must come after those already read; begin anew with another "
-        "--checkpoint otherwise."
+        "checkpoint otherwise."
     )
 
 
@@ -317,7 +317,8 @@ def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:
         rows_of(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path}/b.csv has a column 'c', which {tmp_path}/a.csv does not have. Name the "
-        "columns to cluster with --columns, or leave it out with --exclude."
+        "columns to cluster with columns=..., or leave this one out with "
+        'exclude=["c"].'
     )
     assert rows_of(tmp_path, Wanted(["a", "b"])).tolist() == [[1.0, 2.0], [5.0, 3.0]]
     (tmp_path / "b.csv").write_text("b\n3\n")
@@ -444,8 +445,8 @@ def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         opened(tmp_path / "x.dat")
     assert str(caught.value) == (
-        f"{tmp_path}/x.dat: its ending '.dat' does not say the format. Say it with --format "
-        "csv|tsv|ndjson|parquet|arrow."
+        f"{tmp_path}/x.dat: its ending '.dat' does not say the format. Say it with "
+        "format=..., one of csv, tsv, ndjson, parquet, arrow."
     )
     assert rows_of(tmp_path / "x.dat", form="csv").tolist() == [[1.0]]
 
@@ -479,7 +480,7 @@ def test_another_file_in_place_of_the_first_is_noticed(tmp_path: Path, rows: Row
         with pytest.raises(InputError) as caught:
             blocks_of(other, position)
         assert shorter in str(caught.value)
-        assert "begin anew with another --checkpoint." in str(caught.value)
+        assert "begin anew with another checkpoint." in str(caught.value)
     WRITERS["x.csv"](tmp_path / "x.csv", np.round(rows * 1e9))
     other = opened(tmp_path / "x.csv")
     middle = (tmp_path / "x.csv").read_bytes().index(b".0,")
@@ -545,11 +546,11 @@ def test_a_followed_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "reading", "message"),
     [
-        ("-", {"follow": True}, "--follow is for files: standard input is read as it comes"),
+        ("-", {"follow": True}, "follow=True is for files: standard input is read as it comes"),
         ("-", {"form": "parquet"}, "Parquet cannot be read from standard input: it begins at"),
-        ("x.parquet", {"follow": True}, "--follow reads csv, tsv and ndjson; "),
-        ("x.csv.gz", {"follow": True}, "--follow cannot read "),
-        ("x.ndjson", {"header": ["a"]}, "--header names the columns of csv and tsv; "),
+        ("x.parquet", {"follow": True}, "follow=True reads csv, tsv and ndjson; "),
+        ("x.csv.gz", {"follow": True}, "follow=True cannot read "),
+        ("x.ndjson", {"header": ["a"]}, "header=... names the columns of csv and tsv; "),
         ("x.csv", {"order": "size"}, "order must be one of name, time, got 'size'."),
         ("x.csv", {"form": "xml"}, "format must be one of csv, tsv, ndjson, parquet, arrow,"),
     ],
@@ -567,7 +568,7 @@ def test_readings_that_do_not_go_together_are_refused(
 
 def test_only_files_are_followed(rows: Rows) -> None:
     for source in ([rows], "kafka://127.0.0.1:1/t", "drift:x.csv"):
-        with pytest.raises(InputError, match="--follow is for files: other streams are read as"):
+        with pytest.raises(InputError, match="follow=True is for files: other streams are read as"):
             opened(source, follow=True)
 
 

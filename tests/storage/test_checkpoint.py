@@ -152,5 +152,6 @@ def test_a_folder_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         load(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} is a folder, a checkpoint is a file. A run's model is written by --model-out."
+        f"{tmp_path} is a folder, a checkpoint is a file. A model's file is what "
+        "kmeander.run(model_out=...) writes."
     )

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from kmeander.commands.run_options import Format, Order
 from kmeander.commands.signals import stop_on_signals
-from kmeander.commands.words import count, names, pairs, say
+from kmeander.commands.values import Format, Order, names, pairs
+from kmeander.commands.words import count, say
 
 
 class Bad(StrEnum):
@@ -34,19 +34,24 @@ def predict(
     bad_rows: Annotated[
         Bad, typer.Option(help="Rows that are no numbers: refuse or leave out.")
     ] = Bad.error,
-    format_: Annotated[
+    format: Annotated[  # noqa: A002  # as kmeander.run calls it
         Format | None, typer.Option("--format", help="Of the rows, where no ending tells it.")
     ] = None,
     header: Annotated[
         str | None, typer.Option(help="Names of the columns of CSV without a header line.")
     ] = None,
     order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads (default all cores); never changes a result.", min=1)
+    n_threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads", help="Threads (default all cores); never changes a result.", min=1
+        ),
     ] = None,
-    kafka_option: Annotated[
+    kafka_options: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."),
+        typer.Option(
+            "--kafka-option", metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
 ) -> None:
@@ -61,13 +66,13 @@ def predict(
             source,
             model,
             out=out,
-            format=None if format_ is None else format_.value,
-            header=names(header),
+            format=None if format is None else format.value,
+            header=None if header is None else names(header),
             id_column=id_column,
             order=order.value,
             bad_rows=bad_rows.value,
-            n_threads=threads,
-            kafka_options=pairs(kafka_option),
+            n_threads=n_threads,
+            kafka_options=pairs(kafka_options or []),
             stop=stop,
         )
     if not quiet:

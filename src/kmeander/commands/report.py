@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmeander.commands.words import names, need_bokeh, say
+from kmeander.commands.values import names
+from kmeander.commands.words import need_bokeh, say
 
 if TYPE_CHECKING:
     from kmeander.page.timeline import Timeline
@@ -70,7 +71,7 @@ def report(
     """
     from kmeander.page.timeline import read_timeline
 
-    chosen = names(features)
+    chosen = None if features is None else names(features)
     if chosen is not None and len(chosen) != 2:
         raise typer.BadParameter(f"--features needs two columns, got {len(chosen)}")
     wanted = _format(format_, out)

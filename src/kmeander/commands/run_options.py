@@ -1,82 +1,226 @@
-"""Values that the options of ``kmeander run`` take."""
+"""The options of ``kmeander run``, in the panels of its --help; each is written here and only here.
+
+Fields are named as the arguments of `kmeander.run` are.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
 
 import typer
 
-
-class Init(StrEnum):
-    """Where Lloyd starts at each batch."""
-
-    hungarian = "hungarian"
-    weighted = "weighted"
-    current = "current"
-    previous = "previous"
-
-
-class Forgetting(StrEnum):
-    """How the past is forgotten."""
-
-    adaptive = "adaptive"
-    fixed = "fixed"
+from kmeander.commands.values import (
+    Forgetting,
+    Format,
+    Init,
+    Late,
+    Order,
+    StartOffset,
+    names,
+    pairs,
+    refine_of,
+    rho_of,
+)
 
 
-class Format(StrEnum):
-    """How rows are written down."""
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model and how it forgets."""
 
-    csv = "csv"
-    tsv = "tsv"
-    ndjson = "ndjson"
-    json = "json"
-    parquet = "parquet"
-    arrow = "arrow"
+    panel: ClassVar[str] = "Model"
+    n_clusters: Annotated[int, typer.Option("--clusters", help="Number of clusters.", min=1)] = 8
+    rho: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of weight a batch keeps when the next arrives (default 0.6), or auto.",
+            metavar="NUMBER|auto",
+        ),
+        rho_of,
+    ] = None
+    half_life: Annotated[
+        float | None,
+        typer.Option(help="Batches after which half is forgotten, instead of --rho."),
+    ] = None
+    max_points: Annotated[
+        int | None,
+        typer.Option(
+            help="Remember at most so many points; older batches become fewer weighted means.",
+            min=2,
+        ),
+    ] = None
+    init: Annotated[Init, typer.Option(help="Where Lloyd starts at each batch.")] = Init.previous
+    refine: Annotated[
+        str,
+        typer.Option(
+            help="Local search at each batch: swaps, so many swaps to try, or none.",
+            metavar="swaps|NUMBER|none",
+        ),
+        refine_of,
+    ] = "swaps"
+    forgetting: Annotated[
+        Forgetting,
+        typer.Option(
+            help="Forget more where a batch contradicts the past, or always by rho.",
+        ),
+    ] = Forgetting.adaptive
+    random_state: Annotated[
+        int, typer.Option("--seed", help="Seed of the random choices.", min=0)
+    ] = 0
+    n_threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            help="Threads (default all cores); never changes a result.",
+            min=1,
+        ),
+    ] = None
 
 
-class Order(StrEnum):
-    """Which file of a folder comes first."""
+@dataclass(frozen=True)
+class BatchOptions:
+    """Where one batch ends and the next begins."""
 
-    name = "name"
-    time = "time"
-
-
-class Late(StrEnum):
-    """What becomes of late rows."""
-
-    keep = "keep"
-    skip = "skip"
-    error = "error"
-
-
-class Start(StrEnum):
-    """Where a topic is read from."""
-
-    earliest = "earliest"
-    latest = "latest"
-
-
-def rho_of(text: str | None) -> float | str | None:
-    """Return what --rho means."""
-    if text is None or text == "auto":
-        return text
-    try:
-        rho = float(text)
-    except ValueError:
-        raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
-    if not 0 < rho < 1:
-        raise typer.BadParameter(f"--rho must lie above 0 and below 1, got {rho:g}")
-    return rho
+    panel: ClassVar[str] = "Batches"
+    batch_size: Annotated[
+        int | None,
+        typer.Option(help="Rows per batch (default 500).", min=1),
+    ] = None
+    batch_seconds: Annotated[
+        float | None,
+        typer.Option(help="A batch ends, too, so long after its first row."),
+    ] = None
+    time_column: Annotated[
+        str | None,
+        typer.Option(help="Column that says when a row happened; with --every."),
+    ] = None
+    every: Annotated[
+        str | None,
+        typer.Option(help="A batch holds the rows of one period, such as 10m."),
+    ] = None
+    late_rows: Annotated[
+        Late,
+        typer.Option(help="Rows of a period that is over: learn them now, or not."),
+    ] = Late.keep
 
 
-def refine_of(text: str) -> str | int | None:
-    """Return what --refine means."""
-    if text == "none":
-        return None
-    if text == "swaps":
-        return text
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(
-        f"--refine must be swaps, none or a number of swaps to try of at least 1, got {text!r}"
-    )
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What is clustered of the rows."""
+
+    panel: ClassVar[str] = "Rows and columns"
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns to cluster, with commas between (default all)."),
+        names,
+    ] = None
+    exclude: Annotated[str | None, typer.Option(help="Columns to leave out."), names] = None
+    id_column: Annotated[
+        str | None,
+        typer.Option(help="Column that names the rows in --assignments."),
+    ] = None
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize",
+            help="Scale columns by mean and spread of the first batch.",
+        ),
+    ] = False
+    bad_rows: Annotated[
+        str,
+        typer.Option(
+            metavar="error|skip|FILE",
+            help="Rows that are no numbers: refuse, leave out, or leave out and write to FILE.",
+        ),
+    ] = "error"
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is written, and where."""
+
+    panel: ClassVar[str] = "Outputs"
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="One JSON line per batch (default stdout, unless it is a terminal).",
+        ),
+    ] = None
+    assignments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The cluster of every row: .parquet (with --checkpoint a folder of parts), "
+            ".ndjson, or kafka://host:port/topic.",
+        ),
+    ] = None
+    centroids: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The clusters: .csv or .parquet."),
+    ] = None
+    model_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The model, for kmeander predict and kmeander.load.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Go on from here after a stop or a crash."),
+    ] = None
+    checkpoint_every: Annotated[int, typer.Option(help="Batches between two commits.", min=1)] = 10
+
+
+@dataclass(frozen=True)
+class TerminalOptions:
+    """What is shown while it runs."""
+
+    panel: ClassVar[str] = "Outputs"
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Show the run live at http://127.0.0.1:5006/, as kmeander watch does.",
+        ),
+    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """How the stream is read."""
+
+    panel: ClassVar[str] = "Source"
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", help="Of the rows, where no ending tells it."),
+    ] = None
+    header: Annotated[
+        str | None, typer.Option(help="Names of the columns of CSV without a header line."), names
+    ] = None
+    order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Wait for more at the end of the file."),
+    ] = False
+    idle_exit: Annotated[
+        float | None,
+        typer.Option(help="End once nothing has come for so many seconds."),
+    ] = None
+    group: Annotated[str, typer.Option(help="Kafka's consumer group.")] = "kmeander"
+    start: Annotated[
+        StartOffset,
+        typer.Option(help="Where to begin with a topic, without a checkpoint."),
+    ] = StartOffset.earliest
+    kafka_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kafka-option",
+            metavar="KEY=VALUE",
+            help="Setting of librdkafka; may be given again.",
+        ),
+        pairs,
+    ] = None

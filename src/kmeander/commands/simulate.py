@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from kmeander.commands.values import names
+
 
 class ChangeKind(StrEnum):
     """How the stream changes."""
@@ -41,9 +43,11 @@ def simulate(
     write: Annotated[
         Write, typer.Option(help="The stream of batches, or the concepts it is drawn from.")
     ] = Write.stream,
-    clusters: Annotated[int, typer.Option(help="Clusters that move.", min=1)] = 10,
+    n_clusters: Annotated[int, typer.Option("--clusters", help="Clusters that move.", min=1)] = 10,
     epsilon: Annotated[float, typer.Option(help="The error grows by this share at a drift.")] = 1.0,
-    concepts: Annotated[int, typer.Option(help="Concepts, the data included.", min=1)] = 10,
+    n_concepts: Annotated[
+        int, typer.Option("--concepts", help="Concepts, the data included.", min=1)
+    ] = 10,
     changes: Annotated[
         str, typer.Option(help="For --kind clusters: what happens to them, one after the other.")
     ] = "appear,split,merge,vanish",
@@ -66,11 +70,11 @@ def simulate(
 
     simulation = Simulation(
         data,
-        columns=[name.strip() for name in columns.split(",")] if columns else None,
+        columns=None if columns is None else names(columns),
         kind=kind.value,
-        n_clusters=clusters,
+        n_clusters=n_clusters,
         epsilon=epsilon,
-        n_concepts=concepts,
+        n_concepts=n_concepts,
         changes=tuple(change.strip() for change in changes.split(",")),
         method=method.value,
         batch_size=batch_size,

@@ -1,4 +1,4 @@
-"""Words that several commands say."""
+"""What several commands write to stderr: lines, counts, short numbers."""
 
 from __future__ import annotations
 
@@ -33,33 +33,6 @@ def compact(number: float) -> str:
     if number >= 999_500:
         return f"{number / 1e6:.1f}M"
     return f"{number / 1e3:.0f}k" if number >= 9_999.5 else f"{number:.0f}"
-
-
-def names(text: str | None) -> list[str] | None:
-    """Return names that were given with commas between, or None."""
-    import typer
-
-    if text is None:
-        return None
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
-        raise typer.BadParameter(
-            f"{text!r} names no column. Give names with commas between, or leave the option out"
-        )
-    return found
-
-
-def pairs(given: list[str] | None) -> dict[str, str]:
-    """Return settings that were given as KEY=VALUE."""
-    import typer
-
-    settings = {}
-    for text in given or []:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise typer.BadParameter(f"--kafka-option must be KEY=VALUE, got {text!r}")
-        settings[key] = value
-    return settings
 
 
 def need_bokeh() -> None:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from kmeander.arrays import Points
-from kmeander.exceptions import KmeanderError
+from kmeander.exceptions import KmeanderError, argument
 from kmeander.experiments.protocol import Cell, Setting
 from kmeander.experiments.storage import (
     AnyCell,
@@ -136,7 +136,7 @@ def _compute_in_processes(
     except BrokenProcessPool as error:
         raise KmeanderError(
             "a process ended in the middle of a cell, perhaps for want of memory. Cells that were "
-            "finished are kept: run the same command again, with fewer --processes."
+            f"finished are kept: run the same again, with fewer {argument('processes')}."
         ) from error
     finally:
         # After an error or Ctrl-C: the cells at work are finished, no others begun.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kmeander.arrays import Points
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 _IDENTITY = b"kmeander.cell"
 _ARROW = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
@@ -84,7 +84,7 @@ def is_done(path: Path, identity: dict[str, Any]) -> bool:
     if different:
         raise InputError(
             f"{path} holds another run, which differs in {', '.join(different)}. Choose another "
-            "folder with --out, or delete this one to begin anew."
+            f"folder with {argument('out')}, or delete this one to begin anew."
         )
     return True
 
@@ -98,7 +98,7 @@ def _stored_identity(path: Path) -> dict[str, Any]:
     metadata = _read(path).schema.metadata or {}
     if _IDENTITY not in metadata:
         raise InputError(
-            f"{path} is not a cell of an experiment. Choose another folder with --out."
+            f"{path} is not a cell of an experiment. Choose another folder with {argument('out')}."
         )
     stored: dict[str, Any] = json.loads(metadata[_IDENTITY])
     return stored

@@ -15,7 +15,7 @@ from bokeh.models import CustomJS, Div, Slider, Toggle
 from bokeh.server.server import Server
 from jinja2 import Template
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.page.follower import Follower
 from kmeander.page.layout import PAGE, Layout
 
@@ -74,7 +74,7 @@ def serve(
             if error.errno != errno.EADDRINUSE:
                 raise
             raise InputError(
-                f"port {port} is in use. Name another with --port, or close what uses it."
+                f"port {port} is in use. Name another {argument('port')}, or close what uses it."
             ) from error
         server.start()
         loop = server.io_loop

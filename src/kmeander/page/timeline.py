@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.events import Event
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.records import Step
 
 Vector = NDArray[np.float64]
-
-WAY_OUT = "kmeander run --steps writes such a file."
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ class Timeline:
         try:
             step = Step.from_dict(plain)
         except (InputError, TypeError, ValueError, KeyError) as error:
-            raise InputError(f"line {number} is not a Step: {error} {WAY_OUT}") from error
+            raise InputError(f"line {number} is not a Step: {error} {_way_out()}") from error
         self._check_order(step, number)
         self.n_batches += 1
         self.n_points += step.n_points
@@ -163,7 +161,7 @@ class Timeline:
         for name in self.features:
             if name not in known:
                 raise InputError(
-                    f"--features names {name!r}, which the run does not have. Its columns are "
+                    f"has no column {name!r}, which {argument('features')} names. Its columns are "
                     f"{', '.join(known)}."
                 )
 
@@ -185,8 +183,8 @@ class Timeline:
         if self._has_ids != (step.ids is not None):
             raise InputError(
                 f"line {number} has {'no ' if step.ids is None else ''}ids, unlike the lines "
-                "before it: two versions of kmeander wrote to one file. Run the stream again with "
-                "another --steps."
+                "before it: two versions of kmeander wrote to one file. Run the stream again, into "
+                "another file."
             )
         assert step.centroids is not None
         return step if self._has_ids else replace(step, ids=np.arange(len(step.centroids)))
@@ -261,11 +259,11 @@ def read_timeline(path: str | os.PathLike[str], features: Sequence[str] | None =
         with Path(path).open(encoding="utf-8") as file:
             _take(timeline, file, path)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}. {WAY_OUT}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}. {_way_out()}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text, so it holds no Steps. {WAY_OUT}") from error
+        raise InputError(f"{path} is not text, so it holds no Steps. {_way_out()}") from error
     if timeline.last is None:
-        raise InputError(f"{path} holds no Steps yet. {WAY_OUT}")
+        raise InputError(f"{path} holds no Steps yet. {_way_out()}")
     if not timeline.moments:
         raise InputError(
             f"{path}: all {timeline.n_batches} batches so far wait for enough distinct points; "
@@ -299,11 +297,15 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
         plain = json.loads(line)
     except json.JSONDecodeError as error:
-        raise InputError(f"line {number} is not JSON ({error}). {WAY_OUT}") from error
+        raise InputError(f"line {number} is not JSON ({error}). {_way_out()}") from error
     if not isinstance(plain, dict):
-        raise InputError(f"line {number} is not a Step but {type(plain).__name__}. {WAY_OUT}")
+        raise InputError(f"line {number} is not a Step but {type(plain).__name__}. {_way_out()}")
     return plain
 
 
 def _number(value: float | None) -> float:
     return np.nan if value is None else float(value)
+
+
+def _way_out() -> str:
+    return f"{argument('steps', of='run')} writes such a file."

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.kmeans.forgetting import rho_for_half_life
 from kmeander.models import FSKM
 from kmeander.models.settings import DEFAULTS
 from kmeander.runs.loop import Runner
-from kmeander.runs.records import Outputs, Progress, RunSummary
+from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
 from kmeander.sources.batching import Batching, microseconds
 from kmeander.storage.checkpoint_folder import CheckpointFolder
@@ -143,11 +143,14 @@ def run(
     (5, 500)
     """
     if rho is not None and half_life is not None:
-        raise InputError("give rho or half_life, not both.")
+        raise InputError(f"give {argument('rho')} or {argument('half_life')}, not both.")
     if half_life is not None:
         rho = rho_for_half_life(half_life)
     if (time_column is None) != (every is None):
-        raise InputError("time_column and every go together: one says where, one how long.")
+        raise InputError(
+            f"{argument('time_column')} and {argument('every')} go together: one says where, one "
+            "how long."
+        )
     model = FSKM(
         n_clusters,
         init=init,
@@ -165,7 +168,7 @@ def run(
     from_files = isinstance(source, str | os.PathLike)
     if batch_size is None and batch_seconds is None and every is None and from_files:
         batch_size = DEFAULT_BATCH_SIZE
-    rule = Batching(batch_size, batch_seconds, period, late_rows)
+    batching = Batching(batch_size, batch_seconds, period, late_rows)
     if idle_exit is not None:
         positive_number("idle_exit", idle_exit)
     whole_number("checkpoint_every", checkpoint_every, at_least=1, meaning="batches per commit")
@@ -193,20 +196,14 @@ def run(
         )
         stack.callback(opened.close)
         runner = Runner(
-            source=opened,
-            model=model,
-            rule=rule,
-            outputs=outputs,
-            refuse_bad=bad_rows == "error",
-            may_exclude=columns is None,
-            standardize=standardize,
-            folder=folder,
-            checkpoint_every=checkpoint_every,
-            idle_exit=idle_exit,
-            kafka_options=kafka_options,
-            on_progress=on_progress,
-            notify=notify,
-            stop=stop,
+            opened,
+            model,
+            batching,
+            RowRules(standardize, refuse_bad=bad_rows == "error", may_exclude=columns is None),
+            outputs,
+            Commits(folder, checkpoint_every),
+            Control(notify, on_progress, stop, idle_exit),
+            kafka_options,
         )
         return runner.run(stack)
 
@@ -219,18 +216,17 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
     """Refuse to write over the source, or two things to one file."""
     named = {option: path for option, path in vars(outputs).items() if path is not None}
     for option, path in named.items():
-        flag = f"--{option.replace('_', '-')}"
         for other, its_path in named.items():
             if other < option and its_path == path:
                 raise InputError(
-                    f"{flag} and --{other.replace('_', '-')} cannot both be {path}: one would "
+                    f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
                     "overwrite the other."
                 )
         is_file = isinstance(source, str | os.PathLike) and Path(source).exists()
         if is_file and Path(path).exists() and Path(path).samefile(source):
-            raise InputError(f"{flag} {path} would overwrite the source.")
+            raise InputError(f"{argument(option, path)} would overwrite the source.")
     if outputs.model_out is not None and not Path(outputs.model_out).parent.is_dir():
         raise InputError(
-            f"--model-out {outputs.model_out} cannot be written: there is no folder "
+            f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
             f"{Path(outputs.model_out).parent}."
         )

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
-from kmeander.exceptions import CheckpointError, InputError, KmeanderError
+from kmeander.exceptions import CheckpointError, InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM
 from kmeander.records import Batch, Step
 from kmeander.runs.projection import projection
-from kmeander.runs.records import Outputs, Progress, RunSummary
+from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import LearnedBatch, RejectedRow, Sink, StepLines, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sinks.centroids import CentroidTable
@@ -25,27 +25,10 @@ from kmeander.sources.batching import Batches, Batching, BatchRows
 from kmeander.sources.block import Block, Position
 from kmeander.storage import checkpoint
 from kmeander.storage import model_file as saved_model
-from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.storage.standardizer import Standardizer
 
 if TYPE_CHECKING:
-    import threading
-
-# What a checkpoint's identity is called on the command line.
-_WORDS = {
-    "source": "the source",
-    "n_clusters": "--clusters",
-    "columns": "the columns",
-    "id_column": "--id-column",
-    "time_column": "--time-column",
-    "every": "--every, in microseconds,",
-    "standardize": "--standardize",
-    "random_state": "--seed",
-    "steps": "--steps",
-    "assignments": "--assignments",
-    "bad_rows": "--bad-rows",
-    "centroids": "--centroids",
-}
+    pass
 
 
 class StoppedError(KmeanderError):
@@ -58,18 +41,12 @@ class Runner:
 
     source: Source
     model: FSKM
-    rule: Batching
+    batching: Batching
+    rules: RowRules
     outputs: Outputs
-    refuse_bad: bool
-    may_exclude: bool  # no column was asked for by name
-    standardize: bool
-    folder: CheckpointFolder | None
-    checkpoint_every: int
-    idle_exit: float | None
-    kafka_options: Mapping[str, str] | None
-    on_progress: Callable[[Progress], None] | None
-    notify: Callable[[str], None]
-    stop: threading.Event | None
+    commits: Commits
+    control: Control
+    kafka_options: Mapping[str, str] | None = None
     summary: RunSummary = field(default_factory=RunSummary)
 
     def run(self, stack: ExitStack) -> RunSummary:
@@ -78,13 +55,15 @@ class Runner:
         self._standardizer: Standardizer | None = None
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
-        state = None if self.folder is None else self.folder.newest(self.notify)
-        if self.folder is not None and self.outputs.model_out is not None:
+        state = (
+            None if self.commits.folder is None else self.commits.folder.newest(self.control.notify)
+        )
+        if self.commits.folder is not None and self.outputs.model_out is not None:
             checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
             self.source.start(self._tick)
         except StoppedError:
-            if not self._is_stopped:
+            if not self.control.is_stopped:
                 raise InputError(f"{self.source.name} has no rows.") from None
             self.summary.stopped = True
             return self.summary
@@ -102,10 +81,10 @@ class Runner:
             position = state["position"]
         batches = Batches(
             self._blocks(position["source"]),
-            self.rule,
-            refuse_bad=self.refuse_bad,
+            self.batching,
+            refuse_bad=self.rules.refuse_bad,
             period=position["period"],
-            may_exclude=self.may_exclude,
+            may_exclude=self.rules.may_exclude,
         )
         failure = self._learn_all(batches)
         self._commit()
@@ -116,22 +95,22 @@ class Runner:
         if not (self.model.n_steps or self.summary.stopped):
             raise InputError(
                 f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
-                "nothing was learned. Without --bad-rows the run stops at the first and says why."
+                "nothing was learned. "
+                f"With {argument('bad_rows', 'error')} the run stops at the first and says why."
             )
         return self.summary
 
     def _tick(self) -> None:
         """Give up waiting for the first row when asked to stop, or when nothing comes."""
-        if self._is_stopped or self._is_idle():
+        if self.control.is_stopped or self._is_idle():
             raise StoppedError("stopped before the first row came.")
-
-    @property
-    def _is_stopped(self) -> bool:
-        return self.stop is not None and self.stop.is_set()
 
     def _is_idle(self) -> bool:
         """Whether nothing has come for so long that the stream counts as ended."""
-        if self.idle_exit is None or time.monotonic() - self._heard_at < self.idle_exit:
+        if (
+            self.control.idle_exit is None
+            or time.monotonic() - self._heard_at < self.control.idle_exit
+        ):
             return False
         if self.source.is_at_end():
             return True
@@ -161,7 +140,7 @@ class Runner:
                 return error
             if rows is _END:
                 return None
-            if self._is_stopped:
+            if self.control.is_stopped:
                 self.summary.stopped = True
                 self.summary.n_waiting = batches.n_waiting if rows is None else 0
                 return None
@@ -172,7 +151,7 @@ class Runner:
     def _learn(self, rows: BatchRows) -> None:
         step, points = None, rows.points
         if len(points):
-            if self.standardize:
+            if self.rules.standardize:
                 if self._standardizer is None:
                     self._standardizer = Standardizer.fitted(points)
                 points = self._standardizer.apply(points)
@@ -188,9 +167,9 @@ class Runner:
             sink.write(learned)
         self._position = rows.position
         if (
-            self.folder is not None
+            self.commits.folder is not None
             and step is not None
-            and (self.model.n_steps % self.checkpoint_every == 0)
+            and (self.model.n_steps % self.commits.every == 0)
         ):
             self._commit()
 
@@ -211,9 +190,9 @@ class Runner:
         return LearnedBatch(step, rows.keys, rows.origin, labels, distances, rejected_rows)
 
     def _show(self) -> None:
-        if self.on_progress is not None:
+        if self.control.on_progress is not None:
             shown = Progress(self.summary, self.source.share_read(), self.source.lag())
-            self.on_progress(shown)
+            self.control.on_progress(shown)
 
     def _make_sinks(self) -> dict[str, Sink]:
         outputs, selection = self.outputs, self.source.selection
@@ -222,10 +201,10 @@ class Runner:
             sinks["steps"] = StepLines(outputs.steps, self._facts, self._words)
         if outputs.assignments is not None:
             if selection.id_column is not None:
-                check_keys([selection.id_column], "--assignments")
+                check_keys([selection.id_column], "assignments")
             sinks["assignments"] = assignment_sink(
                 outputs.assignments,
-                in_parts=self.folder is not None,
+                in_parts=self.commits.folder is not None,
                 kafka_options=self.kafka_options,
             )
         if outputs.bad_rows is not None:
@@ -258,9 +237,9 @@ class Runner:
             "columns": list(selection.features),
             "id_column": selection.id_column,
             "time_column": selection.time_column,
-            "batch_size": self.rule.size,
-            "batch_seconds": self.rule.seconds,
-            "every_seconds": None if self.rule.every is None else self.rule.every / 1e6,
+            "batch_size": self.batching.size,
+            "batch_seconds": self.batching.seconds,
+            "every_seconds": None if self.batching.every is None else self.batching.every / 1e6,
             "settings": self._settings(),
             "standardize": None
             if scaled is None
@@ -275,7 +254,7 @@ class Runner:
         return step.words(self.source.selection.features, scale)
 
     def _identity(self) -> dict[str, Any]:
-        """Return what must be the same when a run goes on; `_WORDS` has what messages call it."""
+        """Return what must be the same when a run goes on, by the names of arguments."""
         selection = self.source.selection
         return {
             "source": self.source.identity,
@@ -283,8 +262,8 @@ class Runner:
             "columns": list(selection.features),
             "id_column": selection.id_column,
             "time_column": selection.time_column,
-            "every": self.rule.every,
-            "standardize": self.standardize,
+            "every": self.batching.every,
+            "standardize": self.rules.standardize,
             "random_state": self.model.seed,
             "steps": self.outputs.steps,
             "assignments": self.outputs.assignments,
@@ -294,19 +273,22 @@ class Runner:
 
     def _resume(self, state: dict[str, Any]) -> None:
         """Take over what a checkpoint holds, if it is one of this run."""
-        assert self.folder is not None
+        assert self.commits.folder is not None
         if state.get("kind") != "run":
-            raise CheckpointError(f"{self.folder.path} does not hold the checkpoints of a run.")
+            raise CheckpointError(
+                f"{self.commits.folder.path} does not hold the checkpoints of a run."
+            )
         for what, now in self._identity().items():
             before = state["identity"].get(what)
             if before != now:
+                name = argument("checkpoint", str(self.commits.folder.path))
                 raise CheckpointError(
-                    f"--checkpoint {self.folder.path} belongs to a run with {_WORDS[what]} "
-                    f"{_shown(before)}, this one has {_shown(now)}. Use the same, or another "
-                    "--checkpoint to begin anew."
+                    f"{name} belongs to a run with {_identified_by(what)} {_shown(before)}, this "
+                    f"one has {_shown(now)}. Use the same, or another {argument('checkpoint')} to "
+                    "begin anew."
                 )
         if state["instruction_set"] != INSTRUCTION_SET:
-            self.notify(
+            self.control.notify(
                 f"The checkpoint was written by the {state['instruction_set']} kernel, this is the "
                 f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit."
             )
@@ -317,12 +299,16 @@ class Runner:
         for name, value in changed.items():
             before = known.settings.to_dict()[name]
             if before != value:
-                self.notify(f"{name} changes from {before} to {value} with this batch.")
+                self.control.notify(
+                    f"{argument(name)} changes from {before} to {value} with this batch."
+                )
         self.model.take_over(known)
         self._standardizer = saved_model.standardizer_of(state)
         if self.model.n_steps:
             self.summary.resumed_at = self.model.n_steps
-            self.notify(f"Going on after batch {self.model.n_steps} of {self.folder.path}.")
+            self.control.notify(
+                f"Going on after batch {self.model.n_steps} of {self.commits.folder.path}."
+            )
 
     def _commit(self) -> None:
         """Make everything so far last, in one step: what comes after is rows back on restart."""
@@ -331,17 +317,17 @@ class Runner:
         position = self._position()
         self._save_model()
         self._save(position)
-        if self.folder is not None:
+        if self.commits.folder is not None:
             self.source.committed(position["source"])
         self._position = None
 
     def _save(self, position: Position) -> None:
         """Make all outputs last, then the checkpoint that knows where they end."""
         ends = {name: sink.commit() for name, sink in self._sinks.items()}
-        if self.folder is None:
+        if self.commits.folder is None:
             return
         scaled = self._standardizer
-        self.folder.save(
+        self.commits.folder.save(
             {
                 "kind": "run",
                 "identity": self._identity(),
@@ -360,10 +346,17 @@ class Runner:
         try:
             saved_model.write(path, self.model, self.source.selection.features, self._standardizer)
         except OSError as error:
-            raise cannot_write(f"--model-out {path}", error) from error
+            raise cannot_write(argument("model_out", path), error) from error
 
 
 _END: Any = object()
+
+
+def _identified_by(name: str) -> str:
+    """Return what messages call a part of a run's identity."""
+    if name in ("source", "columns"):
+        return f"the {name}"
+    return f"{argument(name)}, in microseconds," if name == "every" else argument(name)
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kmeander.exceptions import InputError, StreamError
+from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM, PSKM
 from kmeander.sinks import LearnedBatch, assignment_sink
@@ -53,7 +53,7 @@ def predict(
         As for `kmeander.run`. Columns are found by the names that the model knows, others are
         ignored.
     model : path-like
-        What ``kmeander run --model-out`` or `ForgetfulKMeans.save` wrote.
+        What `kmeander.run` with `model_out`, or `ForgetfulKMeans.save`, wrote.
     out : path-like
         Parquet, NDJSON, ``kafka://host:port/topic``, or ``-``: NDJSON on standard output.
     format, header, id_column, order, n_threads, kafka_options, stop
@@ -73,12 +73,12 @@ def predict(
     {"row":1,"cluster":0,"distance":1.0}
     """
     if bad_rows not in ("error", "skip"):
-        raise InputError(f"bad_rows must be error or skip, got {bad_rows!r}.")
+        raise InputError(f"{argument('bad_rows')} must be error or skip, got {bad_rows!r}.")
     try:
         state = saved_model.read(model)
     except FileNotFoundError:
         raise InputError(
-            f"there is no model {os.fspath(model)}. kmeander run --model-out writes one."
+            f"there is no model {os.fspath(model)}. {argument('model_out', of='run')} writes one."
         ) from None
     stored = state["model"]
     known = None if stored is None else _MODELS[state["estimator"]].from_state(stored)
@@ -88,7 +88,7 @@ def predict(
     standardizer = saved_model.standardizer_of(state)
     names = state["feature_names_in"] or [f"x{i}" for i in range(centroids.shape[1])]
     if id_column is not None:
-        check_keys([id_column], "--out")
+        check_keys([id_column], "out")
     summary = PredictionSummary()
 
     def tick() -> None:
@@ -105,7 +105,7 @@ def predict(
         stack.callback(opened.close)
         opened.start(tick)
         sink = assignment_sink(
-            os.fspath(out), in_parts=False, option="--out", kafka_options=kafka_options
+            os.fspath(out), in_parts=False, output="out", kafka_options=kafka_options
         )
         sink.open(None)
         stack.callback(sink.close)

@@ -1,11 +1,17 @@
-"""Records around a run: its outputs, its progress, its summary."""
+"""Records around a run: what it is asked to do, its progress, its summary."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kmeander.records import Step
+
+if TYPE_CHECKING:
+    import threading
+
+    from kmeander.storage.checkpoint_folder import CheckpointFolder
 
 
 @dataclass
@@ -85,10 +91,71 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where things are written."""
+    """Where things are written; see `kmeander.run`."""
 
     steps: str | None = None
     assignments: str | None = None
     centroids: str | None = None
     model_out: str | None = None
     bad_rows: str | None = None
+
+
+@dataclass(frozen=True)
+class RowRules:
+    """What is done with rows before they are learned.
+
+    Parameters
+    ----------
+    standardize : bool
+    refuse_bad : bool
+        Whether a bad row ends the run; otherwise it is left out.
+    may_exclude : bool
+        Whether a column can still be left out: none was asked for by name.
+    """
+
+    standardize: bool = False
+    refuse_bad: bool = True
+    may_exclude: bool = True
+
+
+@dataclass(frozen=True)
+class Commits:
+    """When a run commits, and where to.
+
+    Parameters
+    ----------
+    folder : CheckpointFolder or None
+        None where a run cannot go on after a stop.
+    every : int
+        Batches between two commits.
+    """
+
+    folder: CheckpointFolder | None = None
+    every: int = 10
+
+
+@dataclass(frozen=True)
+class Control:
+    """How a run is watched and ended from outside.
+
+    Parameters
+    ----------
+    notify : callable
+        Given sentences for people.
+    on_progress : callable or None
+        Given a `Progress` after each batch.
+    stop : threading.Event or None
+        Once set, the run ends after the batch at hand.
+    idle_exit : float or None
+        Seconds of silence after which the stream counts as ended.
+    """
+
+    notify: Callable[[str], None]
+    on_progress: Callable[[Progress], None] | None = None
+    stop: threading.Event | None = None
+    idle_exit: float | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self.stop is not None and self.stop.is_set()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kmeander.arrays import Points
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
 from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clusters
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.simulated import read_file
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Simulation:
             if name in TRUTH:
                 raise InputError(
                     f"{self.path} has a column {name!r}, which is where the truth is written. "
-                    "Rename it, or choose others with --columns."
+                    f"Rename it, or leave it out: {argument('columns', ...)} chooses others."
                 )
         return names, points
 

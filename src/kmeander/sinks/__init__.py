@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sinks.assignments import LINES, AssignmentLines, AssignmentParquet
 from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
 from kmeander.sinks.kafka import AssignmentTopic
@@ -31,7 +31,7 @@ def assignment_sink(
     path: str,
     *,
     in_parts: bool,
-    option: str = "--assignments",
+    output: str = "assignments",
     kafka_options: Mapping[str, str] | None = None,
 ) -> Sink:
     """Return what writes the cluster of every row to `path`.
@@ -42,19 +42,20 @@ def assignment_sink(
         A Kafka topic, standard output (``-``), or a file or folder whose ending says the format.
     in_parts : bool
         Whether Parquet must be able to go on after a crash.
-    option : str
-        The option that named it, for messages.
+    output : str
+        The argument that names it, for messages.
     kafka_options : mapping, optional
     """
     if path.startswith(SCHEME):
         return AssignmentTopic(path, kafka_options)
     ending = Path(path).suffix.lower()
     if path == "-" or ending in LINES:
-        return AssignmentLines(path, option)
+        return AssignmentLines(path, output)
     if ending in (".parquet", ".pq") or path.endswith("/") or Path(path).is_dir():
         in_parts = in_parts or path.endswith("/") or Path(path).is_dir()
-        return AssignmentParquet(path, in_parts=in_parts, option=option)
+        return AssignmentParquet(path, in_parts=in_parts, output=output)
     raise InputError(
-        f"{option} {path}: its ending does not say the format. Use .parquet, .ndjson or .jsonl, a "
+        f"{argument(output, path)}: its ending does not say the format. Use .parquet, .ndjson or "
+        ".jsonl, a "
         "folder for parts of Parquet, or kafka://host:port/topic."
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import InputError, StreamError
+from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.sinks.line_sink import LineSink
 from kmeander.wire.arrow import to_arrow, to_numpy
@@ -83,11 +83,11 @@ class AssignmentParquet(Sink):
     ----------
     path : str
     in_parts : bool
-    option : str
+    output : str
     """
 
-    def __init__(self, path: str, *, in_parts: bool, option: str = "--assignments") -> None:
-        super().__init__(f"{option} {path}")
+    def __init__(self, path: str, *, in_parts: bool, output: str = "assignments") -> None:
+        super().__init__(argument(output, path))
         self._path = Path(path)
         self._in_parts = in_parts
         self._n_parts = 0
@@ -129,7 +129,8 @@ class AssignmentParquet(Sink):
         if missing:
             raise StreamError(
                 f"{self.name} lacks {self._part(missing[0]).name}, which the "
-                "checkpoint has written. Put it back, or begin anew with another --checkpoint."
+                "checkpoint has written. Put it back, or begin anew with "
+                f"another {argument('checkpoint')}."
             )
 
     def write(self, learned: LearnedBatch) -> None:
@@ -213,11 +214,12 @@ class AssignmentParquet(Sink):
         return path.with_name(f".{path.name}.aside")
 
 
-def check_keys(names: list[str], option: str) -> None:
+def check_keys(names: list[str], output: str) -> None:
     """Refuse an id column that would hide a column of the output."""
     for name in names:
         if name in COLUMNS:
             raise InputError(
-                f"{option} writes a column {name!r}, and so the id column cannot be called that. "
+                f"{argument(output)} writes a column {name!r}, and so the id column cannot be "
+                "called that. "
                 "Rename it."
             )

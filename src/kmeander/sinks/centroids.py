@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kmeander.arrays import Centroids
-from kmeander.exceptions import InputError, StreamError
+from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.records import Step
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.wire.arrow import to_batch
@@ -34,18 +34,19 @@ class CentroidTable(Sink):
     def __init__(
         self, path: str, features: Sequence[str], restored: Callable[[Centroids], Centroids]
     ) -> None:
-        super().__init__(f"--centroids {path}")
+        super().__init__(argument("centroids", path))
         self._path = Path(path)
         self._features = features
         self._restored = restored
         self._step: Step | None = None
         if self._path.suffix.lower() not in ENDINGS:
-            raise InputError(f"--centroids {path} must end in {', '.join(ENDINGS)}.")
+            raise InputError(f"{self.name} must end in {', '.join(ENDINGS)}.")
         taken = next((name for name in features if name in COLUMNS), None)
         if taken is not None:
             raise InputError(
-                f"--centroids writes a column {taken!r} of its own, and the stream has one, too. "
-                "Rename it, or leave it out with --exclude."
+                f"{argument('centroids')} writes a column {taken!r} of its own, and the stream has "
+                "one, too. "
+                f"Rename it, or leave it out with {argument('exclude', [taken])}."
             )
 
     def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from kmeander.exceptions import StreamError
+from kmeander.exceptions import StreamError, argument
 from kmeander.sinks.contract import Position, Sink, cannot_write
 
 
@@ -19,12 +19,12 @@ class LineSink(Sink):
     Parameters
     ----------
     path : str
-    option : str
-        The option that named it, for messages.
+    output : str
+        The argument that names it, for messages.
     """
 
-    def __init__(self, path: str, option: str) -> None:
-        super().__init__(f"{option} {path}")
+    def __init__(self, path: str, output: str) -> None:
+        super().__init__(argument(output, path))
         self._path = path
         self._file: IO[Any] | None = None
 
@@ -42,7 +42,8 @@ class LineSink(Sink):
         if size < position["byte"]:
             raise StreamError(
                 f"{self.name} has {size} bytes, the checkpoint has written {position['byte']}. It "
-                "was changed or lost: put it back, or begin anew with another --checkpoint."
+                "was changed or lost: put it back, or begin anew with "
+                f"another {argument('checkpoint')}."
             )
         self._file = self._opened("r+b")
         self._file.truncate(position["byte"])

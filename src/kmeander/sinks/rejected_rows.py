@@ -12,7 +12,7 @@ class RejectedRowLines(LineSink):
     """Writes one JSON line per bad row."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "--bad-rows")
+        super().__init__(path, "bad_rows")
 
     def write(self, learned: LearnedBatch) -> None:
         """Write the bad rows that came with a batch."""

@@ -34,7 +34,7 @@ class StepLines(LineSink):
     def __init__(
         self, path: str, facts: Callable[[], dict[str, Any]], words: Callable[[Step], list[str]]
     ) -> None:
-        super().__init__(path, "--steps")
+        super().__init__(path, "steps")
         self._facts = facts
         self._words = words
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from kmeander.drifts.concepts import DriftStream
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Source
 from kmeander.sources.files import FORMATS, ORDERS, FileSource, Reading
 from kmeander.sources.iterables import IterableSource
@@ -36,10 +36,14 @@ def open_source(
 ) -> Source:
     """Return the source that `source` means; see `kmeander.run`."""
     if reading.order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, got {reading.order!r}.")
+        raise InputError(
+            f"{argument('order')} must be one of {', '.join(ORDERS)}, got {reading.order!r}."
+        )
     is_named = isinstance(source, str | os.PathLike)
     if reading.follow and (not is_named or os.fspath(source).startswith((SCHEME, PREFIX))):
-        raise InputError("--follow is for files: other streams are read as they come anyway.")
+        raise InputError(
+            f"{argument('follow', True)} is for files: other streams are read as they come anyway."
+        )
     if is_named:
         text = os.fspath(source)
         if text.startswith(SCHEME):
@@ -56,7 +60,9 @@ def open_source(
         if reading.form == "json":  # as topics call it
             reading = replace(reading, form="ndjson")
         if reading.form is not None and reading.form not in FORMATS:
-            raise InputError(f"format must be one of {', '.join(FORMATS)}, got {reading.form!r}.")
+            raise InputError(
+                f"{argument('format')} must be one of {', '.join(FORMATS)}, got {reading.form!r}."
+            )
         if text.startswith(PREFIX):
             return open_drift(text, wanted)
         return FileSource(text, wanted, reading)

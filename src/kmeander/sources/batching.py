@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kmeander.arguments import positive_number, whole_number
 from kmeander.arrays import Points
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import BadRow, Block, Position
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def microseconds(duration: str) -> int:
     length = round(float(found[1]) * UNITS.get(found[2], 0)) if found else 0
     if length < 1:
         raise InputError(
-            f"every must be a duration such as 30s, 10m or 1h, got {duration!r}. The units are "
+            f"{argument('every')} must be a duration such as 30s, 10m or 1h, got {duration!r}. The "
+            "units are "
             f"{', '.join(UNITS)}."
         )
     return length
@@ -75,11 +76,14 @@ class Batching:
             positive_number("batch_seconds", self.seconds)
         if self.every is not None and (self.size is not None or self.seconds is not None):
             raise InputError(
-                "every cannot be given with batch_size or batch_seconds: a batch holds the rows of "
-                "one period, however many they are."
+                f"{argument('every')} cannot be given with {argument('batch_size')} or "
+                f"{argument('batch_seconds')}: a batch holds the rows of one period, however many "
+                "they are."
             )
         if self.late not in LATE:
-            raise InputError(f"late_rows must be one of {', '.join(LATE)}, got {self.late!r}.")
+            raise InputError(
+                f"{argument('late_rows')} must be one of {', '.join(LATE)}, got {self.late!r}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +178,10 @@ class Batches:
             raise InputError(f"{refused.place}: {refused.reason} ({self._way_out(refused)}).")
 
     def _way_out(self, refused: BadRow) -> str:
-        skip = "use --bad-rows skip to go on without such rows"
+        skip = f"use {argument('bad_rows', 'skip')} to go on without such rows"
         if refused.column is None or not self.may_exclude:
             return skip
-        exclude = f"leave the column out with --exclude {refused.column}"
+        exclude = f"leave the column out with {argument('exclude', [refused.column])}"
         # Where a column is text every row is bad.
         return f"{exclude}, or {skip}" if refused.is_text else f"{skip}, or {exclude}"
 
@@ -212,8 +216,9 @@ class Batches:
         if stop < len(periods):
             raise InputError(
                 f"row {block.rows[stop] + 1} of the stream is late: its period was over when it "
-                "came. Use --late-rows keep to learn such rows with the present batch, or skip to "
-                "leave them out."
+                f"came. Use {argument('late_rows', 'keep')} to learn such rows with the present "
+                "batch, "
+                f"or {argument('late_rows', 'skip')} to leave them out."
             )
 
     def _take(self, block: Block, begin: int, end: int) -> None:

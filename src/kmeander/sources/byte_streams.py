@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,10 @@ def open_bytes(path: str, *, follow: bool = False) -> ByteStream:
         return StandardInput()
     compression = COMPRESSIONS.get(Path(path).suffix.lower())
     if follow and compression is not None:
-        raise InputError(f"--follow cannot read {path}: a compressed file does not grow by rows.")
+        raise InputError(
+            f"{argument('follow', True)} cannot read {path}: a compressed file does not grow by "
+            "rows."
+        )
     opened: FileBytes = explained(path, lambda: FileBytes(path, compression, follow=follow))
     return opened
 
@@ -88,7 +91,7 @@ class FileBytes:
             raise InputError(
                 f"{self._path} was cut from {offset} to {ours.st_size} bytes while it was "
                 "followed. What was cut off has been read; what replaces it cannot be "
-                "distinguished from it. Begin anew, with another --checkpoint."
+                f"distinguished from it. Begin anew, with another {argument('checkpoint')}."
             )
         there = explained(self._path, Path(self._path).stat)
         if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Position, RowLocation
 from kmeander.sources.byte_streams import explained
 from kmeander.sources.conversion import RawBlock
@@ -89,7 +89,8 @@ class ColumnarFile(ABC):
     def _refuse(self, first: int, n_rows: int) -> None:
         raise InputError(
             f"{self.name} has {n_rows} rows, but the checkpoint has read {first} of it. It is not "
-            "the file of the checkpoint: give that one, or begin anew with another --checkpoint."
+            "the file of the checkpoint: give that one, or begin anew with another "
+            f"{argument('checkpoint')}."
         )
 
     def share_read(self) -> float | None:

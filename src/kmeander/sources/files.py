@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.byte_streams import COMPRESSIONS
 from kmeander.sources.columnar_files import ArrowFile, ParquetFile
@@ -112,7 +112,7 @@ class FileSource(Source):
             raise InputError(
                 f"{position['file']}, which the checkpoint was reading, is no longer file number "
                 f"{first + 1} of {self.name}. New files must come after those already read; "
-                "begin anew with another --checkpoint otherwise."
+                f"begin anew with another {argument('checkpoint')} otherwise."
             )
         for index in range(first, len(self._files)):
             yield index, self._files[index]
@@ -163,7 +163,10 @@ def _listed(path: str, reading: Reading) -> list[str]:
     """Return the files that `path` means."""
     if path == "-":
         if reading.follow:
-            raise InputError("--follow is for files: standard input is read as it comes anyway.")
+            raise InputError(
+                f"{argument('follow', True)} is for files: standard input is read as it comes "
+                "anyway."
+            )
         return ["-"]
     there = Path(path)
     if there.exists() and not there.is_dir():
@@ -177,10 +180,10 @@ def _listed(path: str, reading: Reading) -> list[str]:
     if not found:
         raise InputError(
             f"{path} holds no file to read. Files must end in {', '.join(_ENDINGS)}, compressed "
-            f"ones in {', '.join(COMPRESSIONS)} after that; --format reads others."
+            f"ones in {', '.join(COMPRESSIONS)} after that; {argument('format', ...)} reads others."
         )
     if reading.follow:
-        raise InputError(f"--follow reads one file, {path} means {len(found)}.")
+        raise InputError(f"{argument('follow', True)} reads one file, {path} means {len(found)}.")
     if reading.order == "time":
         return sorted(found, key=lambda file: (Path(file).stat().st_mtime_ns, file))
     return sorted(found)
@@ -201,12 +204,14 @@ def _format_of(path: str, reading: Reading) -> str:
     if form is None:
         raise InputError(
             f"{path}: its ending {Path(path).suffix!r} does not say the format. Say it with "
-            f"--format {'|'.join(FORMATS)}."
+            f"{argument('format', ...)}, one of {', '.join(FORMATS)}."
         )
     if path == "-" and form == "parquet":
         raise InputError("Parquet cannot be read from standard input: it begins at its end.")
     if reading.follow and form not in ("csv", "tsv", "ndjson"):
-        raise InputError(f"--follow reads csv, tsv and ndjson; {path} is {form}.")
+        raise InputError(f"{argument('follow', True)} reads csv, tsv and ndjson; {path} is {form}.")
     if reading.header is not None and form not in ("csv", "tsv"):
-        raise InputError(f"--header names the columns of csv and tsv; {path} is {form}.")
+        raise InputError(
+            f"{argument('header', ...)} names the columns of csv and tsv; {path} is {form}."
+        )
     return form

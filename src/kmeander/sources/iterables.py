@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import InputError, InputTypeError
+from kmeander.exceptions import InputError, InputTypeError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.columnar_files import table_block
 from kmeander.sources.conversion import to_block
@@ -74,7 +74,7 @@ class IterableSource(Source):
         if n_seen < skip:
             raise InputError(
                 f"{self.name} has {n_seen} rows, but the checkpoint has read {skip}. Pass the same "
-                "stream from its beginning, or begin anew with another checkpoint."
+                f"stream from its beginning, or begin anew with another {argument('checkpoint')}."
             )
 
     def _tables(self) -> Iterator[pa.Table]:

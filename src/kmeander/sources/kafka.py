@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from kmeander.exceptions import InputError, StreamError
+from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.sources.block import BadRow, Block, Position, RowLocation, Source, nothing
 from kmeander.sources.conversion import RawBlock, to_block
 from kmeander.sources.selection import Selection, Wanted
@@ -66,13 +66,15 @@ class KafkaSource(Source):
         super().__init__(address)
         form = {"ndjson": "json", None: "json"}.get(form, form)
         if form not in FORMATS:
-            raise InputError(f"--format of a Kafka topic must be json or csv, got {form!r}.")
+            raise InputError(
+                f"{argument('format')} of a Kafka topic must be json or csv, got {form!r}."
+            )
         if form == "csv" and header is None:
             raise InputError(
-                "CSV messages have no header: name their fields with --header, with commas between."
+                f"CSV messages have no header: {argument('header', ...)} names their fields."
             )
         if start not in STARTS:
-            raise InputError(f"--start must be earliest or latest, got {start!r}.")
+            raise InputError(f"{argument('start')} must be earliest or latest, got {start!r}.")
         self._form = JsonFormat() if form == "json" else CsvFormat(",", header)
         self._is_json = form == "json"
         self._wanted = wanted
@@ -156,7 +158,7 @@ class KafkaSource(Source):
             if gone:
                 raise StreamError(
                     f"{self.name} has no partition {gone[0]} any more, which the checkpoint has "
-                    "read. Begin anew with another --checkpoint."
+                    f"read. Begin anew with another {argument('checkpoint')}."
                 )
         for partition in self._partitions:
             if partition not in known:  # it is new since
@@ -223,7 +225,7 @@ class KafkaSource(Source):
             raise StreamError(
                 f"{self.name} no longer holds the messages that come next in partition "
                 f"{message.partition()} ({error.str()}). They were deleted before they were read: "
-                "begin anew with another --checkpoint."
+                f"begin anew with another {argument('checkpoint')}."
             )
         raise StreamError(explain(self._address, error))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ def whole_lines(read: Read, name: str, *, ends: bool = True) -> Iterator[bytes |
         if n_rest > LONGEST_LINE:
             raise InputError(
                 f"{name} has a line of more than {LONGEST_LINE >> 20} MiB. Is it text at all? "
-                "--format says what else it may be."
+                f"{argument('format', ...)} says what else it may be."
             )
     if n_rest and ends:
         yield b"".join(rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 
 @dataclass(frozen=True)
@@ -97,5 +97,6 @@ class Selection:
         if self.all_columns and extra is not None:
             raise InputError(
                 f"{source} has a column {extra!r}, which {first} does not have. Name the columns "
-                "to cluster with --columns, or leave it out with --exclude."
+                f"to cluster with {argument('columns', ...)}, or leave this one out with "
+                f"{argument('exclude', [extra])}."
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from kmeander.arrays import Points
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source
 from kmeander.sources.columnar_files import table_block
 from kmeander.sources.conversion import to_block
@@ -67,7 +67,10 @@ def read_file(path: str, columns: Sequence[str] | None = None) -> tuple[list[str
     blocks = [block for block in source.blocks() if block is not None]
     source.close()
     for bad in (bad for block in blocks for bad in block.bad):
-        raise InputError(f"{bad.place}: {bad.reason}. Leave such columns out with --columns.")
+        raise InputError(
+            f"{bad.place}: {bad.reason}. Leave such columns out: {argument('columns', ...)} names "
+            "others."
+        )
     if not any(len(block.points) for block in blocks):
         raise InputError(f"{path} has no rows.")
     return list(source.selection.features), np.concatenate([block.points for block in blocks])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import BadRow, Position, RowLocation
 from kmeander.sources.byte_streams import open_bytes
 from kmeander.sources.conversion import RawBlock
@@ -106,13 +106,14 @@ class TextFile:
         raise InputError(
             f"{self.name} has no line that ends at byte {offset}, where the checkpoint stopped "
             "reading. It is not the stream of the checkpoint: give that one, or begin anew with "
-            "another --checkpoint."
+            f"another {argument('checkpoint')}."
         )
 
     def _refuse_as_too_short(self, offset: int) -> None:
         raise InputError(
             f"{self.name} ends before byte {offset}, up to which the checkpoint has read it. Give "
-            "the same stream from its beginning, or begin anew with another --checkpoint."
+            "the same stream from its beginning, or begin anew with "
+            f"another {argument('checkpoint')}."
         )
 
     def _raw_block(self, block: bytes, start: int, first: int, offset: int) -> RawBlock:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.sources.line_parsing import ParsedLines, parse_lines
 from kmeander.sources.selection import Selection
 
@@ -93,7 +93,7 @@ class CsvFormat(TextFormat):
         if all(_is_number(field) for field in names):
             raise InputError(
                 f"{name} begins with a row of numbers. The first line must hold the names of "
-                "the columns; where there is none, --header names them."
+                f"the columns; where there is none, {argument('header', ...)} names them."
             )
         self.names = names
         return len(first) + len(end)
@@ -164,7 +164,8 @@ class JsonFormat(TextFormat):
             raise InputError(f"{name} is empty: not even one line.")
         raise InputError(
             f"{name} holds no JSON object in its first lines. NDJSON has one object per line, "
-            'such as {"temp": 21.5}; --format says what else it may be.'
+            'such as {"temp": 21.5}; '
+            f"{argument('format', ...)} says what else it may be."
         )
 
     def select(self, selection: Selection) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.exceptions import CheckpointError
+from kmeander.exceptions import CheckpointError, argument
 
 MAGIC = b"KMEANDER"
 FORMAT = 1
@@ -128,7 +128,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the state in the file at `path`."""
     if Path(path).is_dir():
         raise CheckpointError(
-            f"{path} is a folder, a checkpoint is a file. A run's model is written by --model-out."
+            f"{path} is a folder, a checkpoint is a file. A model's file is what "
+            f"{argument('model_out', of='run')} writes."
         )
     return from_bytes(Path(path).read_bytes(), str(path))
 

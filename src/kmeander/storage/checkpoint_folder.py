@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from kmeander.exceptions import CheckpointError
+from kmeander.exceptions import CheckpointError, argument
 from kmeander.storage import checkpoint
 
 LAYOUT = 1  # what the state of a run looks like
@@ -36,12 +36,11 @@ class CheckpointFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._name = argument("checkpoint", str(self.path))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(
-                f"--checkpoint {self.path} cannot be made: {error.strerror}."
-            ) from error
+            raise CheckpointError(f"{self._name} cannot be made: {error.strerror}.") from error
         self._lock = self._locked()
         for aside in self.path.glob(".checkpoint-*.aside"):  # of a run that was killed
             aside.unlink()
@@ -53,9 +52,7 @@ class CheckpointFolder:
         try:
             lock = (self.path / "lock").open("a+", encoding="ascii")
         except OSError as error:
-            raise CheckpointError(
-                f"--checkpoint {self.path} cannot be written: {error.strerror}."
-            ) from error
+            raise CheckpointError(f"{self._name} cannot be written: {error.strerror}.") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -63,7 +60,7 @@ class CheckpointFolder:
             owner = lock.read().strip()
             lock.close()
             raise CheckpointError(
-                f"--checkpoint {self.path} is in use by another run"
+                f"{self._name} is in use by another run"
                 f"{f' (process {owner})' if owner else ''}. Wait until it ends, or name another "
                 "folder."
             ) from None
@@ -113,7 +110,7 @@ class CheckpointFolder:
         if damaged is not None:
             raise CheckpointError(
                 f"{self.path} holds no checkpoint that can be read: {damaged} Begin anew with "
-                "another --checkpoint, or restore this one from a copy."
+                f"another {argument('checkpoint')}, or restore this one from a copy."
             )
         return None
 
@@ -125,7 +122,7 @@ class CheckpointFolder:
             checkpoint.write(self._file(following), {**state, "layout": LAYOUT})
         except OSError as error:
             raise CheckpointError(
-                f"--checkpoint {self.path} cannot be written: {error.strerror or error}. What was "
+                f"{self._name} cannot be written: {error.strerror or error}. What was "
                 "committed before is safe: make room, and run the same command again."
             ) from error
         for number in numbers[: 1 - KEPT]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import Centroids, Points
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,8 @@ class Standardizer:
         """Take mean and scale from `points`."""
         if len(points) < 2:
             raise InputError(
-                "--standardize takes mean and scale from the first batch, which has "
+                f"{argument('standardize', True)} takes mean and scale from the first batch, which "
+                "has "
                 f"{len(points)} row. Make batches larger."
             )
         wide = points.astype(np.float64)

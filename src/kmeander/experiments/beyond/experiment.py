@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.experiments import figures, storage
 from kmeander.experiments.beyond import figure, tables
 from kmeander.experiments.beyond.contestants import MINI_BATCH, RIVER, has_river
@@ -44,10 +44,12 @@ def check(grid: Grid, *, river: bool) -> None:
     if len(grid.ms) > 1:
         raise InputError(
             f"m must be one number here, got {', '.join(f'{m:g}' for m in grid.ms)}. Run the "
-            "others into folders of their own with --out."
+            f"others into folders of their own with {argument('out')}."
         )
     if river and not has_river():
-        raise InputError("--river needs river: pip install river, or leave it out.")
+        raise InputError(
+            f"{argument('river', True)} needs river: pip install river, or leave it out."
+        )
 
 
 def run_beyond(

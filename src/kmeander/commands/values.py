@@ -1,0 +1,103 @@
+"""Values that options take, and what the words that are given for them mean."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import typer
+
+
+class Init(StrEnum):
+    """Where Lloyd starts at each batch."""
+
+    hungarian = "hungarian"
+    weighted = "weighted"
+    current = "current"
+    previous = "previous"
+
+
+class Forgetting(StrEnum):
+    """How the past is forgotten."""
+
+    adaptive = "adaptive"
+    fixed = "fixed"
+
+
+class Format(StrEnum):
+    """How rows are written down."""
+
+    csv = "csv"
+    tsv = "tsv"
+    ndjson = "ndjson"
+    json = "json"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+class Order(StrEnum):
+    """Which file of a folder comes first."""
+
+    name = "name"
+    time = "time"
+
+
+class Late(StrEnum):
+    """What becomes of late rows."""
+
+    keep = "keep"
+    skip = "skip"
+    error = "error"
+
+
+class StartOffset(StrEnum):
+    """Where a topic is read from."""
+
+    earliest = "earliest"
+    latest = "latest"
+
+
+def rho_of(text: str) -> float | str:
+    """Return what --rho means."""
+    if text == "auto":
+        return text
+    try:
+        rho = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
+    if not 0 < rho < 1:
+        raise typer.BadParameter(f"--rho must lie above 0 and below 1, got {rho:g}")
+    return rho
+
+
+def refine_of(text: str) -> str | int | None:
+    """Return what --refine means."""
+    if text == "none":
+        return None
+    if text == "swaps":
+        return text
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(
+        f"--refine must be swaps, none or a number of swaps to try of at least 1, got {text!r}"
+    )
+
+
+def names(text: str) -> list[str]:
+    """Return names that were given with commas between."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise typer.BadParameter(
+            f"{text!r} names no column. Give names with commas between, or leave the option out"
+        )
+    return found
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """Return settings that were given as KEY=VALUE."""
+    settings = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"--kafka-option must be KEY=VALUE, got {text!r}")
+        settings[key] = value
+    return settings
