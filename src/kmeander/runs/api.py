@@ -13,7 +13,7 @@ from kmeander.arguments import positive_number, whole_number
 from kmeander.exceptions import InputError, argument
 from kmeander.kmeans.forgetting import rho_for_half_life
 from kmeander.models import FSKM
-from kmeander.models.settings import DEFAULTS
+from kmeander.models.settings import Settings
 from kmeander.runs.loop import Runner
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
@@ -32,17 +32,17 @@ _log = logging.getLogger("kmeander")
 
 def run(
     source: Any,
-    n_clusters: int = 8,
+    n_clusters: int = Settings.n_clusters,
     *,
     rho: float | str | None = None,
     half_life: float | None = None,
-    init: str = DEFAULTS["init"],
-    refine: str | int | None = DEFAULTS["refine"],
-    forgetting: str = DEFAULTS["forgetting"],
+    init: str = Settings.init,
+    refine: str | int | None = Settings.refine,
+    forgetting: str = Settings.forgetting,
     max_batches: int | None = None,
     max_points: int | None = None,
-    max_iter: int = 300,
-    tol: float = 0.0,
+    max_iter: int = Settings.max_iter,
+    tol: float = Settings.tol,
     n_threads: int | None = None,
     random_state: int = 0,
     format: str | None = None,  # noqa: A002  # the option's name
@@ -151,10 +151,10 @@ def run(
             f"{argument('time_column')} and {argument('every')} go together: one says where, one "
             "how long."
         )
-    model = FSKM(
+    settings = Settings(
         n_clusters,
         init=init,
-        rho=DEFAULTS["rho"] if rho is None else rho,
+        rho=Settings.rho if rho is None else rho,
         refine=refine,
         forgetting=forgetting,
         max_batches=max_batches,
@@ -162,7 +162,6 @@ def run(
         max_iter=max_iter,
         tol=tol,
         n_threads=n_threads,
-        random_state=random_state,
     )
     period = None if every is None else microseconds(every)
     from_files = isinstance(source, str | os.PathLike)
@@ -197,7 +196,7 @@ def run(
         stack.callback(opened.close)
         runner = Runner(
             opened,
-            model,
+            FSKM.of(settings, random_state),
             batching,
             RowRules(standardize, refuse_bad=bad_rows == "error", may_exclude=columns is None),
             outputs,
