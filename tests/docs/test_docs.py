@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
+from kmeander.cli import app
 from tests.pages import follow
 
 pytestmark = pytest.mark.slow
@@ -96,13 +98,14 @@ def test_every_block_is_tested() -> None:
 
 def test_options_of_the_page_are_options_of_the_command() -> None:
     text = (ROOT / "docs" / "run.md").read_text("utf-8")
-    source = "".join(
-        (ROOT / "src" / "kmeander" / "commands" / f"{name}.py").read_text("utf-8")
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group's
+    known = {
+        option
         for name in ("run", "predict")
-    )
-    for option in set(re.findall(r"--([a-z][a-z-]+)", text)):
-        name = {"format": "format_"}.get(option, option.replace("-", "_"))
-        assert re.search(rf"^    {name}: Annotated", source, re.M), option
+        for parameter in commands[name].params
+        for option in parameter.opts
+    }
+    assert set(re.findall(r"--[a-z][a-z-]+", text)) <= known
 
 
 FOLLOW = (ROOT / "docs" / "follow.md").read_text("utf-8")
@@ -113,7 +116,7 @@ def test_a_run_is_reported_in_a_pipeline(tmp_path: Path) -> None:
     first, pipeline, _ = re.findall(r"```sh\n(.*?)```", FOLLOW, re.S)
     done = shell(first, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "moved -14.1 along temp; 71 % of the change" in done.stderr  # as the page says
+    assert "moved by -14.1 along temp; 71% of the change" in done.stderr  # as the page says
     assert (tmp_path / "report.html").stat().st_size < 15e6
     done = shell(pipeline, tmp_path)
     assert done.returncode == 0, done.stderr
