@@ -38,7 +38,7 @@ class Event:
     Examples
     --------
     >>> Event("moved", 7, value=2.125, z=8.3).words()
-    'cluster 7 moved by 2.1 (z 8.3)'
+    'cluster 7 moved by 2.12 (z 8.3)'
     >>> Event("absorbed", 12, other=10).words()
     'cluster 12 was absorbed by 10'
     """
@@ -55,12 +55,12 @@ class Event:
         z = "" if self.z is None else f" (z {self.z:.1f})"
         value, was = self.value or 0.0, self.was or 0.0
         return {
-            "drift": f"drift: error {_above(value)} what was expected{z}",
+            "drift": f"drift: error {_times(1 + value)} what was expected{z}",
             "born": f"cluster {self.cluster} was born with {value:.1%} of the batch",
             "split": f"cluster {self.cluster} split from {self.other}",
             "died": f"cluster {self.cluster} died",
             "absorbed": f"cluster {self.cluster} was absorbed by {self.other}",
-            "moved": f"cluster {self.cluster} moved by {value:.2g}{z}",
+            "moved": f"cluster {self.cluster} moved by {value:.3g}{z}",
             "grew": f"cluster {self.cluster} grew from {was:.1%} to {value:.1%}{z}",
             "shrank": f"cluster {self.cluster} shrank from {was:.1%} to {value:.1%}{z}",
         }[self.kind]
@@ -79,8 +79,9 @@ class Event:
         return cls(**{name: plain.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
 
 
-def _above(epsilon: float) -> str:
-    return f"{epsilon:.0%} above" if epsilon < 10 else f"{1 + epsilon:,.0f} times"
+def _times(ratio: float) -> str:
+    """Return a ratio in words, the same for all of them."""
+    return f"{ratio:.3g} times" if ratio < 999.5 else f"{ratio:,.0f} times"
 
 
 @dataclass(frozen=True)
@@ -122,19 +123,19 @@ class Part:
         Examples
         --------
         >>> Part(7, 1, 0.62, "moved", 2.1).words(["rpm", "temp"])
-        'cluster 7 moved 2.1 along temp; 62 % of the change'
+        'cluster 7 moved by 2.1 along temp; 62% of the change'
         """
         name = f"column {self.feature}" if columns is None else columns[self.feature]
         amount = self.amount
         if self.cause == "moved":
             amount *= 1.0 if scale is None else scale[self.feature]
-            did = f"moved {amount:.3g} along {name}"
+            did = f"moved by {amount:.3g} along {name}"
         elif self.cause == "spread":
             word = "spread out" if amount >= 1 else "drew together"
-            did = f"{word} along {name} (variance x{amount:.2g})"
+            did = f"{word} along {name} to {_times(amount)} the variance"
         else:
-            did = f"{'grew' if amount >= 1 else 'shrank'} (x{amount:.2g})"
-        return f"cluster {self.cluster} {did}; {100 * self.share:.0f} % of the change"
+            did = f"{'grew' if amount >= 1 else 'shrank'} to {_times(amount)} its share"
+        return f"cluster {self.cluster} {did}; {self.share:.0%} of the change"
 
 
 @dataclass(frozen=True)

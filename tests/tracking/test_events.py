@@ -382,8 +382,8 @@ def test_means_are_explained_with_what_they_hide() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("move", "cluster 1 moved 4 along temp; 100 % of the change"),
-        ("spread", "cluster 1 spread out along temp (variance x9); 100 % of the change"),
+        ("move", "cluster 1 moved by 4 along temp; 100% of the change"),
+        ("spread", "cluster 1 spread out along temp to 9 times the variance; 100% of the change"),
     ],
 )
 def test_the_reason_is_named(change: str, words: str) -> None:
@@ -462,7 +462,7 @@ def test_a_drift_at_which_all_is_forgotten_is_told_and_explained() -> None:
     mover = int(before[((last.centroids - [30.0, 0.0]) ** 2).sum(axis=1).argmin()])
     assert [(e.kind, e.cluster) for e in step.events] == [("drift", None), ("moved", mover)]
     assert step.words(["rpm", "temp"])[1] == (
-        f"cluster {mover} moved 7.9 along temp; 99 % of the change"
+        f"cluster {mover} moved by 7.9 along temp; 99% of the change"
     )
     assert step.why is not None
     assert step.prequential_error is not None and last.surrogate_error is not None
@@ -485,8 +485,8 @@ def test_events_and_reasons_are_written_and_read_back() -> None:
     assert again == step
     assert again.events == events and again.why == why
     assert step.words() == [
-        "drift: error 50% above what was expected (z 5.0)",
-        "cluster 0 shrank (x0.5); 75 % of the change",
+        "drift: error 1.5 times what was expected (z 5.0)",
+        "cluster 0 shrank to 0.5 times its share; 75% of the change",
         "cluster 8 split from 3",
         "cluster 4 died",
         "cluster 2 shrank from 20.0% to 1.0% (z 7.0)",
