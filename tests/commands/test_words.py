@@ -17,13 +17,13 @@ from kmeander import Step, events
 from kmeander.cli import app
 from kmeander.commands import experiment, progress, words
 from kmeander.commands import run as run_command
-from kmeander.commands.run_options import refine_of, rho_of
+from kmeander.commands.values import pairs, refine_of, rho_of
 from kmeander.runs.records import RunSummary
 from tests.conftest import drifting_stream
 
 
 def test_rho_and_refine_are_read_from_words() -> None:
-    assert [rho_of(text) for text in (None, "auto", "0.5")] == [None, "auto", 0.5]
+    assert [rho_of(text) for text in ("auto", "0.5")] == ["auto", 0.5]
     assert [refine_of(text) for text in ("none", "swaps", "7")] == [None, "swaps", 7]
     for read, text, message in (
         (rho_of, "half", "--rho must be a number or auto, got 'half'"),
@@ -37,8 +37,8 @@ def test_rho_and_refine_are_read_from_words() -> None:
 
 
 def test_settings_for_kafka_are_pairs() -> None:
-    assert words.pairs(None) == {}
-    assert words.pairs(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+    assert pairs([]) == {}
+    assert pairs(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
 
 
 def test_without_bokeh_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def summary_of(**more: Any) -> RunSummary:
 
 
 def test_a_summary_counts_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    run_command._tell(summary_of(n_reseeded=2, n_unconverged=1), "x", resumable=False)
+    run_command._say_summary(summary_of(n_reseeded=2, n_unconverged=1), "x", resumable=False)
     said = capsys.readouterr().err.splitlines()
     assert said[-2:] == [
         "Clusters that lost all their points and were seeded anew: 2.",

@@ -16,8 +16,8 @@ from kmeander import InputError
 from kmeander.cli import app
 from kmeander.page import series
 from kmeander.page.report import as_page
-from kmeander.page.story import Story, read_story
 from kmeander.page.summary import as_markdown
+from kmeander.page.timeline import Timeline, read_timeline
 from tests.conftest import drifting_stream
 from tests.page.test_page import command
 
@@ -33,7 +33,7 @@ def test_a_first_line_that_describes_no_run_is_refused(tmp_path: Path) -> None:
     first, *rest = path.read_text().splitlines(keepends=True)
     path.write_text(json.dumps({**json.loads(first), "run": "mine"}) + "\n" + "".join(rest))
     with pytest.raises(InputError) as error:
-        read_story(path)
+        read_timeline(path)
     assert str(error.value) == f"{path} line 1: `run` must be an object, got 'mine'."
 
 
@@ -42,12 +42,12 @@ def test_a_line_with_a_field_of_another_kind_is_no_step(tmp_path: Path) -> None:
     first, second, *_ = path.read_text().splitlines(keepends=True)
     path.write_text(first + json.dumps({**json.loads(second), "centroids": "near"}) + "\n")
     with pytest.raises(InputError, match=r"line 2 is not a Step: ") as error:
-        read_story(path)
-    assert "kmeander run" in str(error.value)
+        read_timeline(path)
+    assert "kmeander.run(steps=...) writes such a file." in str(error.value)
 
 
 def test_without_facts_columns_have_numbers(tmp_path: Path) -> None:
-    story = Story()
+    story = Timeline()
     line = json.loads(steps_of(tmp_path).read_text().splitlines()[0])
     del line["run"]
     assert story.columns == []
@@ -60,7 +60,7 @@ def test_chosen_columns_are_shown_in_the_units_of_the_stream(tmp_path: Path) -> 
     path = steps_of(tmp_path, standardize=True)
     line = json.loads(path.read_text().splitlines()[-1])
     scaled = json.loads(path.read_text().splitlines()[0])["run"]["standardize"]
-    story = read_story(path, ["x2", "x0"])
+    story = read_timeline(path, ["x2", "x0"])
     expected = np.array(line["centroids"]) * scaled["scale"] + scaled["mean"]
     np.testing.assert_allclose(story.moments[-1].places, expected[:, [2, 0]])
 
@@ -68,7 +68,7 @@ def test_chosen_columns_are_shown_in_the_units_of_the_stream(tmp_path: Path) -> 
 def test_too_many_areas_are_shown_as_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    story = read_story(steps_of(tmp_path))
+    story = read_timeline(steps_of(tmp_path))
     n_ids = len(series.areas(story.moments)["cluster"])
     monkeypatch.setattr(series, "MOST_AREAS", 2)
     few = series.areas(story.moments)
@@ -77,7 +77,7 @@ def test_too_many_areas_are_shown_as_others(
 
 
 def test_a_table_of_events_names_what_it_leaves_out(tmp_path: Path) -> None:
-    story = read_story(steps_of(tmp_path))
+    story = read_timeline(steps_of(tmp_path))
     n_events = len(story.events)
     assert n_events > 1
     text = as_markdown(story, most_events=1)
@@ -92,7 +92,7 @@ def test_a_page_says_when_it_draws_fewer_batches(
 ) -> None:
     monkeypatch.setattr("kmeander.page.report.MOST_BATCHES", 5, raising=False)
     monkeypatch.setattr(series, "MOST_BATCHES", 5)
-    assert "5 of 12 batches are drawn" in as_page(read_story(steps_of(tmp_path)), {})
+    assert "5 of 12 batches are drawn" in as_page(read_timeline(steps_of(tmp_path)), {})
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         done = command("watch", str(steps_of(tmp_path)), "--port", str(port), cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
-        f"kmeander watch: port {port} is in use. Name another with --port, or close what uses it.\n"
+        f"kmeander watch: port {port} is in use. Name another --port, or close what uses it.\n"
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kmeander import InputError
-from kmeander.sources import Wanted, lines
+from kmeander.sources import Wanted, line_parsing
 from kmeander.sources.simulated import read_file
 from tests.sources.test_sources import blocks_of, opened, rows_of
 
@@ -30,7 +30,7 @@ def reasons(path: str, **wanted: Any) -> list[str]:
     [
         (" \n", "is empty: not even one line."),
         ("[1, 2]\n", "holds no JSON object in its first lines. NDJSON has one object per line, "
-         'such as {"temp": 21.5}; --format says what else it may be.'),
+         'such as {"temp": 21.5}; format=... says what else it may be.'),
     ],
 )  # fmt: skip
 def test_a_file_without_objects_is_refused(text: str, message: str, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_lines_that_no_parser_reads_are_bad_rows(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(line_parsing, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(line_parsing, "LONGEST_LINE", 1 << 20)
     path = write(tmp_path / "x.csv", "a,b\n" + "1" * (2 << 20))
     with pytest.raises(InputError) as error:
         blocks_of(opened(path))
@@ -67,7 +67,7 @@ def test_a_folder_cannot_be_followed(tmp_path: Path) -> None:
         write(tmp_path / name, "a\n1\n")
     with pytest.raises(InputError) as error:
         opened(str(tmp_path), follow=True)
-    assert str(error.value) == f"--follow reads one file, {tmp_path} means 2."
+    assert str(error.value) == f"follow=True reads one file, {tmp_path} means 2."
 
 
 @pytest.mark.parametrize("ending", ["csv", "arrow"])

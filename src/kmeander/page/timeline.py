@@ -119,7 +119,8 @@ class Timeline:
         try:
             step = Step.from_dict(plain)
         except (InputError, TypeError, ValueError, KeyError) as error:
-            raise InputError(f"line {number} is not a Step: {error} {_way_out()}") from error
+            reason = str(error).rstrip(".")
+            raise InputError(f"line {number} is not a Step: {reason}. {_way_out()}") from error
         self._check_order(step, number)
         self.n_batches += 1
         self.n_points += step.n_points
