@@ -48,7 +48,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """What a contestant did with one batch; None stands where it does not say."""
 
     time: Time
@@ -82,7 +82,7 @@ class Contestant(ABC):
     @abstractmethod
     def learn(
         self, index: int, points: Array, window: RawWindow, reference: Reference | None
-    ) -> Learnt:
+    ) -> Learned:
         """Learn the newest batch, which for those that refit `window` already ends with."""
 
 
@@ -110,7 +110,7 @@ class Kmeander(Contestant):
         points: Array,
         window: RawWindow,
         reference: Reference | None,
-    ) -> Learnt:
+    ) -> Learned:
         start = self.model.centroids
         spent, step = timed(self._step, index, points)
         partition = self.model.window.partition
@@ -121,7 +121,7 @@ class Kmeander(Contestant):
             made = Reference(
                 start, partition.labels, step.n_iter, bool(step.reseeded), step.surrogate_error
             )
-        return Learnt(
+        return Learned(
             spent,
             step.centroids,
             step.n_distances,
@@ -150,14 +150,14 @@ class PlainKernel(Kmeander):
 
     def learn(
         self, index: int, points: Array, window: RawWindow, reference: Reference | None
-    ) -> Learnt:
+    ) -> Learned:
         self.model = FSKM.from_state(without_bounds(self.model.state()))
-        learnt = super().learn(index, points, window, reference)
-        plain = learnt.n_distances_plain
+        learned = super().learn(index, points, window, reference)
+        plain = learned.n_distances_plain
         same = None
-        if reference is not None and learnt.reference is not None:
-            same = bool(np.array_equal(learnt.reference.labels, reference.labels))
-        return Learnt(learnt.time, learnt.centroids, plain, plain, same)
+        if reference is not None and learned.reference is not None:
+            same = bool(np.array_equal(learned.reference.labels, reference.labels))
+        return Learned(learned.time, learned.centroids, plain, plain, same)
 
 
 def without_bounds(state: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from benchmarks.contestants import Contestant, Learnt, Reference, timed
+from benchmarks.contestants import Contestant, Learned, Reference, timed
 from benchmarks.streams import Array, RawWindow, Shape
 
 
@@ -31,7 +31,7 @@ class ScikitLearnLloyd(Contestant):
         points: Array,
         window: RawWindow,
         reference: Reference | None,
-    ) -> Learnt:
+    ) -> Learned:
         assert reference is not None
         together, weights = window.joined()
         model = KMeans(
@@ -44,7 +44,7 @@ class ScikitLearnLloyd(Contestant):
         )
         spent, _ = timed(model.fit, together, sample_weight=weights)
         plain = model.n_iter_ * len(together) * self.shape.n_clusters
-        return Learnt(
+        return Learned(
             spent,
             model.cluster_centers_,
             plain if self.algorithm == "lloyd" else None,
@@ -85,7 +85,7 @@ class Faiss(Contestant):
         points: Array,
         window: RawWindow,
         reference: Reference | None,
-    ) -> Learnt:
+    ) -> Learned:
         assert reference is not None
         together, weights = (array.astype(np.float32) for array in window.joined())
         model = self.faiss.Kmeans(
@@ -98,7 +98,7 @@ class Faiss(Contestant):
         start = reference.start.astype(np.float32)
         spent, _ = timed(model.train, together, weights=weights, init_centroids=start)
         n_distances = reference.n_iter * len(together) * self.shape.n_clusters
-        return Learnt(spent, model.centroids.astype(np.float64), n_distances, n_distances)
+        return Learned(spent, model.centroids.astype(np.float64), n_distances, n_distances)
 
 
 class MiniBatch(Contestant):
@@ -116,10 +116,10 @@ class MiniBatch(Contestant):
         points: Array,
         window: RawWindow,
         reference: Reference | None,
-    ) -> Learnt:
+    ) -> Learned:
         spent, _ = timed(self.model.partial_fit, points)
         n_distances = len(points) * self.shape.n_clusters
-        return Learnt(spent, self.model.cluster_centers_.copy(), n_distances, n_distances)
+        return Learned(spent, self.model.cluster_centers_.copy(), n_distances, n_distances)
 
 
 class River(Contestant):
@@ -142,10 +142,10 @@ class River(Contestant):
         points: Array,
         window: RawWindow,
         reference: Reference | None,
-    ) -> Learnt:
+    ) -> Learned:
         rows = [dict(enumerate(row)) for row in points.tolist()]
         spent, _ = timed(self._learn_rows, rows)
-        return Learnt(spent, self._centroids())
+        return Learned(spent, self._centroids())
 
     def _learn_rows(self, rows: list[dict[int, float]]) -> None:
         for row in rows:
@@ -208,14 +208,14 @@ class ScikitLearnHungarian(Contestant):
         points: Array,
         window: RawWindow,
         reference: Reference | None,
-    ) -> Learnt:
+    ) -> Learned:
         together, weights = window.joined()
         if self.centroids is None:
             assert reference is not None
             spent, _ = timed(self._fit_window, together, weights, reference.start)
         else:
             spent, _ = timed(self._step, index, points, together, weights)
-        return Learnt(spent, self.centroids)
+        return Learned(spent, self.centroids)
 
     def _step(self, index: int, points: Array, together: Array, weights: Array) -> None:
         k = self.shape.n_clusters

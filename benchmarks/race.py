@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.contestants import RHO, WINDOW, Contestant, Kmeander, Learnt, Reference, Time
+from benchmarks.contestants import RHO, WINDOW, Contestant, Kmeander, Learned, Reference, Time
 from benchmarks.peers import River, ScikitLearnLloyd
 from benchmarks.streams import Array, RawWindow, Shape, Stream, mixture
 from kmeander import kmeans_error, surrogate_error
@@ -138,15 +138,15 @@ def race(
             lap = in_a_fork(_lap, kind, stream, plan, seed, n_threads, references)
             if kind is contestants[0]:
                 references = {
-                    i: learnt.reference
-                    for i, learnt in lap.learnt.items()
-                    if learnt.reference is not None
+                    i: learned.reference
+                    for i, learned in lap.learned.items()
+                    if learned.reference is not None
                 }
             _note(runs[kind.name], lap, plan)
             centroids[kind.name] = {
-                i: learnt.centroids
-                for i, learnt in lap.learnt.items()
-                if learnt.centroids is not None and not lap.extrapolated
+                i: learned.centroids
+                for i, learned in lap.learned.items()
+                if learned.centroids is not None and not lap.extrapolated
             }
         scores = in_a_fork(_scores, stream, plan, seed, centroids)
         for name, (prequential, surrogate) in scores.items():
@@ -159,7 +159,7 @@ def race(
 class Lap:
     """One contestant, one seed."""
 
-    learnt: dict[int, Learnt]
+    learned: dict[int, Learned]
     peak_mib: float | None
     extrapolated: bool = False
 
@@ -176,25 +176,25 @@ def _lap(
         if issubclass(kind, River):
             seconds = _river_seconds(kind, stream, seed)
             if seconds * plan.n_batches > plan.patience:
-                return Lap({WINDOW: Learnt(Time(seconds, seconds), None)}, None, extrapolated=True)
+                return Lap({WINDOW: Learned(Time(seconds, seconds), None)}, None, extrapolated=True)
         _warm(kind, n_threads)
         contestant = kind(stream.shape, seed, n_threads)
         begin = 0 if kind.warm_up is None else WINDOW - kind.warm_up
         window = RawWindow(RHO, WINDOW)
-        learnt = {}
+        learned = {}
         before = _status_mib("VmRSS")
         for index, points in zip(range(plan.n_batches), stream.batches(seed), strict=False):
             if kind.warm_up is not None:
                 window.add(points)
             if index >= begin:
-                learnt[index] = contestant.learn(index, points, window, references.get(index))
-            spent = sum(one.time.wall for one in learnt.values())
+                learned[index] = contestant.learn(index, points, window, references.get(index))
+            spent = sum(one.time.wall for one in learned.values())
             if kind.warm_up is not None and kind not in plan.awaited and spent > plan.patience:
                 break
         peak = _status_mib("VmHWM")
     # References of all batches would hold the whole stream's labels.
-    learnt = {i: one for i, one in learnt.items() if i >= WINDOW - 1}
-    return Lap(learnt, None if peak is None or before is None else peak - before)
+    learned = {i: one for i, one in learned.items() if i >= WINDOW - 1}
+    return Lap(learned, None if peak is None or before is None else peak - before)
 
 
 def _warm(kind: type[Contestant], n_threads: int | None) -> None:
@@ -239,7 +239,7 @@ def _river_seconds(kind: type[River], stream: Stream, seed: int) -> float:
 
 
 def _note(run: Run, lap: Lap, plan: Plan) -> None:
-    measured = [lap.learnt[i] for i in range(WINDOW, plan.n_batches) if i in lap.learnt]
+    measured = [lap.learned[i] for i in range(WINDOW, plan.n_batches) if i in lap.learned]
     run.seconds.append([one.time.wall for one in measured])
     run.cpu_seconds.append([one.time.cpu for one in measured])
     run.extrapolated = run.extrapolated or lap.extrapolated

@@ -63,7 +63,7 @@ def drifting_stream(rng: np.random.Generator) -> list[Array]:
 
 
 def minibatch_errors(stream: list[Array]) -> list[tuple[float, Array]]:
-    """Error of each batch before it is learnt, and the centroids after, of MiniBatchKMeans."""
+    """Error of each batch before it is learned, and the centroids after, of MiniBatchKMeans."""
     model = MiniBatchKMeans(N_CLUSTERS, random_state=0, n_init=3)
     found = []
     for points in stream:
@@ -75,7 +75,7 @@ def minibatch_errors(stream: list[Array]) -> list[tuple[float, Array]]:
 
 
 def summarise(steps: list[Step], theirs: list[tuple[float, Array]]) -> None:
-    """Print the mean error of batches before they are learnt, by stretch of the stream."""
+    """Print the mean error of batches before they are learned, by stretch of the stream."""
     ours = np.array([step.prequential_error or np.nan for step in steps])
     others = np.array([error for error, _ in theirs])
     print("\nMean squared distance of a batch to the clusters known before it came:\n")
@@ -110,7 +110,7 @@ def draw(
     over_time.set(
         yscale="log",
         xlabel="batch",
-        ylabel="error of a batch\nbefore it is learnt",
+        ylabel="error of a batch\nbefore it is learned",
         xlim=(0, N_BATCHES - 1),
         title="Six clusters jump elsewhere at batches 20 and 40",
     )

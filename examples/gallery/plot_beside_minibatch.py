@@ -34,7 +34,7 @@ for t in range(N_BATCHES):
 # %%
 # Learn it twice
 # --------------
-# The error of a batch is taken *before* the batch is learnt: how well is it described
+# The error of a batch is taken *before* the batch is learned: how well is it described
 # by what was known? That is the error which somebody who uses the clusters meets.
 
 models = {

@@ -3,7 +3,7 @@ Choosing rho and K
 ==================
 
 Two numbers are yours to choose: how fast to forget, and how many clusters. A stream
-says itself which fit: predict each batch before it is learnt, and see what would have
+says itself which fit: predict each batch before it is learned, and see what would have
 been best.
 """
 

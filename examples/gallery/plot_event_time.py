@@ -59,7 +59,7 @@ table = np.array(errors)
 # Above, what the batches of the last hours weigh when the last one has come. By
 # batches (upwards), what is hours old weighs as if it were minutes old, and pulls the
 # centroids to where the clusters were. By minutes (downwards), only what came since
-# the gap counts. Below, the error of each batch after it was learnt. Each time that
+# the gap counts. Below, the error of each batch after it was learned. Each time that
 # the link comes back the first model carries the past about.
 
 BY_BATCHES, BY_MINUTES = "#D55E00", "#0072B2"

@@ -49,7 +49,7 @@ for step in drifts:
 # %%
 # What to see
 # -----------
-# Left, the error of each batch before it is learnt. In the middle and right, whose the
+# Left, the error of each batch before it is learned. In the middle and right, whose the
 # change at batch 20 is: two clusters and two columns, as it was made. The other
 # clusters and columns stay near zero, give or take what chance does in 500 points.
 

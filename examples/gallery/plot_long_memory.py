@@ -56,7 +56,7 @@ for name, model in MEMORIES.items():
 # %%
 # What to see
 # -----------
-# Left, the error on points that nobody has learnt. A short memory never gets better.
+# Left, the error on points that nobody has learned. A short memory never gets better.
 # Of the two long ones the bounded one is hardly worse. Right, the size of the whole
 # model, as pickle writes it: the window of 0.99 grows until batch 459 and is then as
 # large as it gets; with ``max_points`` it is as large after fifty batches as after

@@ -209,7 +209,7 @@ def flows(
 ) -> None: ...
 def explain(
     window: WindowHandle,
-    n_batches: int,  # of which so many, the oldest, came before
+    n_batches: int,  # number of the oldest that came before
     partition: Partition,  # in   whose last points are theirs
     within: float,  # what their means hide of their error, decayed
     batch: BatchHandle,  # in   the newest

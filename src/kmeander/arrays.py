@@ -1,4 +1,4 @@
-"""The roles that arrays play, and the checks that make an array fit for one."""
+"""Arrays by their role (points, centroids, weights, labels), and the checks that make one fit."""
 
 from __future__ import annotations
 

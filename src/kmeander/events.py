@@ -118,7 +118,7 @@ class Part:
         columns : sequence of str, optional
             Names of the columns.
         scale : sequence of float, optional
-            Where columns were standardised: what one unit is in those of the stream.
+            Where columns were standardised: how large one unit is in the units of the stream.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What walks through the house: a Batch goes in, a Step comes out.
+"""Batch and Step, the records that travel: a Batch goes into a model, a Step comes out.
 
 Both are frozen, and a Batch is checked once, when it is made.
 """
@@ -200,7 +200,7 @@ class Step:
         Rows of the batch.
     waiting : bool
         The stream has not yet shown as many distinct points as there are clusters: the points are
-        kept, nothing is learnt, and the fields that describe clusters are None or empty.
+        kept, nothing is learned, and the fields that describe clusters are None or empty.
     rho : float
         Share of weight that a batch keeps when its age grows by one.
     n_batches : int
@@ -208,7 +208,7 @@ class Step:
     mass : float
         Their decayed weight.
     prequential_error : float or None
-        Error of the batch under the centroids before it was learnt.
+        Error of the batch under the centroids before it was learned.
     initial_error : float or None
         Surrogate error of the centroids that Lloyd started from.
     surrogate_error : float or None
@@ -235,14 +235,14 @@ class Step:
         of `FSKM`.
     expected_error : float or None
         What the prequential error of the next batch should be if nothing changes: the mean error
-        of the batches in the window, each under centroids that have not learnt it.
+        of the batches in the window, each under centroids that have not learned it.
     drift_epsilon : float or None
         Estimate of the paper's epsilon: the prequential error is ``1 + drift_epsilon`` times what
         was expected.
     drift_se : float or None
         Its standard error.
     drift_z : float or None
-        How many standard deviations it lies above what is usual in this stream, as far as that is
+        How many standard deviations it lies above the baseline of this stream, as far as that is
         known; None where nothing scatters, or the batch is one point.
     history_kept : float
         Share of their weight that the batches before this one kept, beside rho, although it
@@ -266,7 +266,7 @@ class Step:
         All ids that ended so far, each with the id of the cluster that it is part of now, or -1,
         for `remap`. In memory only, as it grows: `events` has those of this batch.
     n_means : int or None
-        The batch came as so many weighted means of its rows, and is remembered by them; None where
+        Number of weighted means as which the batch came, and by which it is remembered; None where
         it came as the rows themselves.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
@@ -327,7 +327,7 @@ class Step:
         columns : sequence of str, optional
             Names of the columns.
         scale : sequence of float, optional
-            Where columns were standardised: what one unit is in those of the stream.
+            Where columns were standardised: how large one unit is in the units of the stream.
         """
         said = []
         for event in self.events:

@@ -90,7 +90,7 @@ def test_rivers_checks_that_learn(check: Callable[..., None]) -> None:
 # Ours, of any clusterer --------------------------------------------------------------------------
 
 
-def learnt(clusterer: Any, rows: list[Row]) -> Any:
+def learned(clusterer: Any, rows: list[Row]) -> Any:
     for row in rows:
         clusterer.learn_one(row)
     return clusterer
@@ -123,7 +123,7 @@ def check_clusters_are_found(make: Callable[[], Any]) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=200)
     rows: list[Row] = [{"x": 100.0 * k + rng.normal(), "y": rng.normal()} for k in truth.tolist()]
-    clusterer = learnt(make(), rows)
+    clusterer = learned(make(), rows)
     rand = metrics.AdjustedRand()
     for k, row in zip(truth.tolist(), rows, strict=True):
         rand.update(k, clusterer.predict_one(row))
@@ -144,7 +144,7 @@ def check_the_stream_is_followed(make: Callable[[], Any]) -> None:
 
 def check_rows_one_by_one_are_rows_of_a_frame(make: Callable[[], Any]) -> None:
     rows = stream()
-    one, many = learnt(make(), rows), make()
+    one, many = learned(make(), rows), make()
     for begin in range(0, len(rows), 33):  # batches and frames need not end together
         many.learn_many(pd.DataFrame(rows[begin : begin + 33]))
     assert many.centers == one.centers
@@ -157,12 +157,12 @@ def check_rows_one_by_one_are_rows_of_a_frame(make: Callable[[], Any]) -> None:
 
 def check_a_copy_goes_on_alone(make: Callable[[], Any]) -> None:
     rows = stream()
-    original = learnt(make(), rows[:50])
+    original = learned(make(), rows[:50])
     before = copy.deepcopy(original.centers)
     for duplicate in (copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
-        learnt(duplicate, rows[50:])
+        learned(duplicate, rows[50:])
         assert original.centers == before
-        assert duplicate.centers == learnt(make(), rows).centers
+        assert duplicate.centers == learned(make(), rows).centers
     assert original.clone().centers == {}
 
 
@@ -302,31 +302,31 @@ def test_before_the_first_batch_the_answer_is_0_and_nothing_is_known() -> None:
     assert clusterer.predict_one({"a": 1.0}) == 0
     assert clusterer.predict_many(pd.DataFrame({"a": [1.0, 2.0]})).tolist() == [0, 0]
     assert (clusterer.centers, clusterer.features, clusterer.step) == ({}, (), None)
-    learnt(clusterer, [{"a": 1.0}] * 20)  # one distinct row is not enough for three clusters
+    learned(clusterer, [{"a": 1.0}] * 20)  # one distinct row is not enough for three clusters
     assert clusterer.step is not None and clusterer.step.waiting
     assert (clusterer.centers, clusterer.predict_one({"a": 1.0})) == ({}, 0)
 
 
 def test_what_a_row_lacks_is_0_and_what_comes_up_later_is_left_out() -> None:
     rows: list[Row] = [{"a": 5.0}, {"b": 7.0}, {"a": 5.0, "b": 7.0}]
-    clusterer = learnt(model(batch_size=3), rows)
+    clusterer = learned(model(batch_size=3), rows)
     assert clusterer.features == ("a", "b")
     found = sorted(tuple(centre.values()) for centre in clusterer.centers.values())
     assert found == [(0.0, 7.0), (5.0, 0.0), (5.0, 7.0)]
     for row in rows:
         assert clusterer.predict_one({**row, "late": 1e6}) == clusterer.predict_one(row)
-    learnt(clusterer, [{**row, "late": 1e6} for row in rows])
+    learned(clusterer, [{**row, "late": 1e6} for row in rows])
     assert clusterer.features == ("a", "b")
 
 
 def test_features_of_any_name_have_an_order() -> None:
-    clusterer = learnt(model(batch_size=3), [{10: 1.0}, {9: 1.0, "z": 2.0}, {"y": 3.0}])
+    clusterer = learned(model(batch_size=3), [{10: 1.0}, {9: 1.0, "z": 2.0}, {"y": 3.0}])
     assert clusterer.features == (9, 10, "y", "z")
 
 
 @pytest.mark.parametrize("bad", ["red", "1.5", None, float("nan"), float("inf")], ids=repr)
 def test_a_bad_value_is_named_and_changes_nothing(bad: object) -> None:
-    clusterer = learnt(model(), stream(2)[:-1])
+    clusterer = learned(model(), stream(2)[:-1])
     before = pickle.dumps(clusterer)
     message = (
         f"x['b'] must be a finite number, got {bad!r}. Encode, fill or leave out such features "
@@ -340,7 +340,7 @@ def test_a_bad_value_is_named_and_changes_nothing(bad: object) -> None:
 
 
 def test_a_frame_with_a_hole_changes_nothing() -> None:
-    clusterer = learnt(model(), stream(2)[:-1])
+    clusterer = learned(model(), stream(2)[:-1])
     before = pickle.dumps(clusterer)
     with pytest.raises(InputError, match="X holds NaN at row 1, column 'b'"):
         clusterer.learn_many(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, np.nan]}))

@@ -152,24 +152,24 @@ def test_mini_batch_k_means_is_scikit_learns() -> None:
             if batch.index == 0
             else kmeans_error(batch.points, theirs.cluster_centers_)
         )
-        learnt = ours.learn(batch)
+        learned = ours.learn(batch)
         theirs.partial_fit(batch.points)
-        assert learnt.prequential_error == pytest.approx(expected, nan_ok=True)
-        assert learnt.centroids.tolist() == theirs.cluster_centers_.tolist()
-        assert learnt.n_distances == 150
+        assert learned.prequential_error == pytest.approx(expected, nan_ok=True)
+        assert learned.centroids.tolist() == theirs.cluster_centers_.tolist()
+        assert learned.n_distances == 150
 
 
 def test_river_k_means_is_rivers() -> None:
     cluster = pytest.importorskip("river.cluster")
     rng = np.random.default_rng(0)
     points = rng.normal(size=(60, 2))
-    learnt = contestant(RIVER, 3, 0.5, 7, 1).learn(Batch(0, points))
+    learned = contestant(RIVER, 3, 0.5, 7, 1).learn(Batch(0, points))
     theirs = cluster.KMeans(3, halflife=0.1, sigma=3, seed=7)
     for row in points.tolist():
         theirs.learn_one(dict(enumerate(row)))
     expected = [[theirs.centers[k][j] for j in range(2)] for k in range(3)]
-    assert learnt.centroids.tolist() == expected
-    assert learnt.seconds > 0
+    assert learned.centroids.tolist() == expected
+    assert learned.seconds > 0
 
 
 def test_recordings_are_learnt_in_the_order_of_their_rows() -> None:

@@ -17,7 +17,7 @@ BOUND_CLASS = re.compile(r'nb::class_<(?:\w+::)*(\w+)>\(module, "(\w+)"')
 # The estimator for scikit-learn, and the same for river: both are public by this name.
 SAME_THING = {"ForgetfulKMeans"}
 # Names in two rooms of the package, each private to its room; none may be added.
-IN_TWO_ROOMS = {"Found", "Kind", "Learnt", "Place", "Progress", "Record", "Start", "_Part"}
+IN_TWO_ROOMS = {"Found", "Kind", "Learned", "Place", "Progress", "Record", "Start", "_Part"}
 
 
 def names(pattern: re.Pattern[str], folder: str, suffixes: set[str]) -> Counter[str]:

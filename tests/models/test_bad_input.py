@@ -1,4 +1,4 @@
-"""Every batch that cannot be learnt: the whole message, and a model that is as it was before."""
+"""Every batch that cannot be learned: the whole message, and a model that is as it was before."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_what_is_carried_changes_no_bit_of_any_stream(init: str, stream: Stream)
 def test_rounding_does_not_accumulate_over_ten_thousand_batches() -> None:
     """Far from zero, with clusters that wander, and sums that are carried all the way.
 
-    The model that has learnt 10,000 batches has, to the bit, what one has that is given its last
+    The model that has learned 10,000 batches has, to the bit, what one has that is given its last
     window and adds everything up anew; and that is what the plain sums say.
     """
     rng = np.random.default_rng(0)

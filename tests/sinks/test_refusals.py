@@ -29,7 +29,7 @@ def test_a_folder_takes_parts_of_rows_but_no_clusters(tmp_path: Path) -> None:
     assert pq.read_table(path).num_rows == 120
     with pytest.raises(StreamError) as error:
         run(drifting_stream(2), 2, centroids=path)
-    assert str(error.value) == f"--centroids {path} cannot be written: it is a folder."
+    assert str(error.value) == f'centroids="{path}" cannot be written: it is a folder.'
 
 
 def test_with_a_checkpoint_parts_go_into_a_folder(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_with_a_checkpoint_parts_go_into_a_folder(tmp_path: Path) -> None:
     with pytest.raises(StreamError) as error:
         run(source, 2, assignments=path, checkpoint=tmp_path / "state")
     assert str(error.value) == (
-        f"--assignments {path} is a file; with a checkpoint it must be a folder, to which parts "
+        f'assignments="{path}" is a file; with a checkpoint it must be a folder, to which parts '
         "are added. Name another, or remove it."
     )
     assert path.read_bytes() == b"mine"

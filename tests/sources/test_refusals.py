@@ -57,7 +57,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InputError) as error:
         blocks_of(opened(path))
     assert str(error.value) == (
-        f"{path} has a line of more than 1 MiB. Is it text at all? --format says what else it "
+        f"{path} has a line of more than 1 MiB. Is it text at all? format=... says what else it "
         "may be."
     )
 

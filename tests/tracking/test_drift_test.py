@@ -1,4 +1,4 @@
-"""How far a batch contradicts what was learnt: estimates, their chance, and what is forgotten."""
+"""How far a batch contradicts what was learned: estimates, their chance, and what is forgotten."""
 
 from __future__ import annotations
 

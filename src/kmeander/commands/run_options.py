@@ -1,4 +1,4 @@
-"""The options of ``kmeander run``, in the panels of its --help; each is written here and only here.
+"""Options of ``kmeander run``, in the panels of its --help; each is written here and only here.
 
 Fields are named as the arguments of `kmeander.run` are.
 """

@@ -1,4 +1,4 @@
-"""Other ways for a stream to change: slowly, or by clusters that appear, vanish, split and merge.
+"""Gradual drift, and clusters that appear, vanish, split and merge: streams with their truth.
 
 Beside the drifts of the paper (`drift`) these are what a stream clusterer meets; the truth is
 recorded with each, row by row.

@@ -1,4 +1,4 @@
-"""What the two estimators share: scikit-learn's API over a model. No algorithm lives here."""
+"""scikit-learn's estimator API over a model, for both estimators. No algorithm lives here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many clusters a stream's first window has: K-means for several K, and what they score."""
+"""Choosing the number of clusters: K-means for several K, compared by silhouette or BIC."""
 
 from __future__ import annotations
 

@@ -42,12 +42,13 @@ class ForgetfulKMeans(StreamKMeans):
         `rho_for_drift`. ``"auto"`` chooses among half-lives of half a batch to four, by how well
         each would have forecast the batches so far; ``step_.rho`` says which.
     refine : {"swaps", None} or int, default="swaps"
-        Local search before Lloyd: so many points (20 with ``"swaps"``) are tried as centroids, each
-        in the place of the one whose removal costs least, and kept where the error falls.
+        Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
+        centroids, each in the place of the one whose removal costs least, and kept where the error
+        falls.
     forgetting : {"adaptive", "fixed"}, default="adaptive"
         With ``"adaptive"`` a batch that contradicts the ones before it, beyond chance and beyond
-        what is usual in the stream, takes all weight from them but ``0.01 / epsilon``. Epsilon is
-        the relative growth of the error (``step_.drift_epsilon``, ``step_.drift_z``).
+        the usual changes of the stream, takes all weight from them but ``0.01 / epsilon``. Epsilon
+        is the relative growth of the error (``step_.drift_epsilon``, ``step_.drift_z``).
     max_batches : int, optional
         Cap on the batches remembered. In any case a batch leaves once its age reaches
         ``max_batches_for(rho)``: as many batches where each makes the others older by 1, more where
@@ -177,7 +178,7 @@ class ForgetfulKMeans(StreamKMeans):
 
 
 class PrivilegedKMeans(StreamKMeans):
-    """K-means over the batches since the last drift, which it must be told of (PSKM).
+    """K-means over the batches since the last drift, which the caller must announce (PSKM).
 
     The paper's baseline [1]_. It forgets everything at a drift and nothing between two, so its
     memory grows until the next.

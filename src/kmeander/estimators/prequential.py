@@ -1,4 +1,4 @@
-"""scikit-learn's model selection for streams: learn what came before, test what comes next."""
+"""Prequential (test-then-train) splits and scores for scikit-learn's model selection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PrequentialSplit:
     """Splits of a stream into the rows before a batch and the batch itself.
 
     Rows are in the order of the stream. Each batch but the first is tested once, after those
-    before it were learnt ("prequential": predict, then learn). For `GridSearchCV`,
+    before it were learned ("prequential": predict, then learn). For `GridSearchCV`,
     `cross_validate` and everything else of scikit-learn that takes ``cv``.
 
     `ForgetfulKMeans.fit` learns all training rows as one batch, so that nothing is forgotten and
@@ -35,10 +35,11 @@ class PrequentialSplit:
         Rows in a batch. The last batch may be shorter; as a score of K-means is a sum over rows,
         each row counts the same all the same.
     min_train_batches : int, default=1
-        Batches learnt before the first test.
+        Batches learned before the first test.
     max_train_batches : int, optional
-        Learn only so many batches before the one tested. By default all, at a cost that grows with
-        the square of the stream; ``max_batches_for(rho)`` of the largest `rho` is all that matters.
+        Learn only this number of batches before the one tested. By default all, at a cost that
+        grows with the square of the stream; ``max_batches_for(rho)`` of the largest `rho` is all
+        that matters.
 
     Examples
     --------
@@ -61,14 +62,14 @@ class PrequentialSplit:
             "min_train_batches",
             min_train_batches,
             at_least=1,
-            meaning="the number of batches learnt before the first test",
+            meaning="the number of batches learned before the first test",
         )
         if max_train_batches is not None:
             max_train_batches = whole_number(
                 "max_train_batches",
                 max_train_batches,
                 at_least=1,
-                meaning="the most batches learnt before a test; leave it out for all",
+                meaning="the most batches learned before a test; leave it out for all",
             )
         self.max_train_batches = max_train_batches
 

@@ -1,4 +1,4 @@
-"""ForgetfulKMeans for river: one dict at a time in, learnt batch by batch inside.
+"""ForgetfulKMeans for river: one dict at a time in, learned batch by batch inside.
 
 The only module that knows river (``pip install "kmeander[river]"``).
 """
@@ -31,8 +31,8 @@ Row = dict[Hashable, float]
 class ForgetfulKMeans(base.Clusterer):
     """K-means that follows a stream and forgets its past, as a river clusterer.
 
-    Rows wait until there are `batch_size` of them; then they are learnt as one batch, as
-    `kmeander.ForgetfulKMeans.partial_fit` would. Predictions are those of the batches learnt, and
+    Rows wait until there are `batch_size` of them; then they are learned as one batch, as
+    `kmeander.ForgetfulKMeans.partial_fit` would. Predictions follow from the batches learned, and
     0 until the first of them (river's clusterers must always answer).
 
     A feature that a row lacks counts as 0, as everywhere in river. The features are those of the
@@ -42,7 +42,7 @@ class ForgetfulKMeans(base.Clusterer):
     ----------
     n_clusters : int, default=8
     batch_size : int, default=500
-        Rows that are learnt together. A small batch follows faster, a large one is surer, and
+        Rows that are learned together. A small batch follows faster, a large one is surer, and
         `rho` forgets by batches.
     init, rho, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads
         As for `kmeander.ForgetfulKMeans`.
@@ -58,7 +58,7 @@ class ForgetfulKMeans(base.Clusterer):
     step : Step or None
         What the newest batch did.
     n_waiting : int
-        Rows that are not learnt yet.
+        Rows that are not learned yet.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class ForgetfulKMeans(base.Clusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.batch_size = whole_number(
-            "batch_size", batch_size, at_least=1, meaning="the number of rows learnt together"
+            "batch_size", batch_size, at_least=1, meaning="the number of rows learned together"
         )
         self.init = init
         self.rho = rho
@@ -126,11 +126,11 @@ class ForgetfulKMeans(base.Clusterer):
 
     @property
     def n_waiting(self) -> int:
-        """Rows that are not learnt yet."""
+        """Rows that are not learned yet."""
         return len(self._waiting)
 
     def learn_one(self, x: Mapping[Hashable, Any]) -> None:
-        """Take one row; every `batch_size` of them are learnt.
+        """Take one row; every `batch_size` of them are learned.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class ForgetfulKMeans(base.Clusterer):
             self._take(rows)
 
     def predict_one(self, x: Mapping[Hashable, Any]) -> int:
-        """Return the cluster of a row; 0 as long as nothing is learnt.
+        """Return the cluster of a row; 0 as long as nothing is learned.
 
         Parameters
         ----------

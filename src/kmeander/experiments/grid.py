@@ -73,7 +73,7 @@ QUICK = Grid(n_concepts=4, max_rows=20_000)
 
 @dataclass(frozen=True)
 class CellDone:
-    """One more cell is there: computed just now in so many seconds, or found (None)."""
+    """One more cell is there: computed just now, in `seconds`, or found (None)."""
 
     cell: AnyCell
     seconds: float | None

@@ -1,8 +1,8 @@
-"""One cell of the paper's grid: a drifting stream made from a dataset, learnt by all methods.
+"""One cell of the paper's grid: a drifting stream made from a dataset, learned by all methods.
 
 Every method starts from the same C* and C^0 at every batch (section IV of the paper): C* is what
 the run with PC converged to at the batch before, C^0 is one K-means on the new batch. PSKM alone
-keeps its own centroids, and is told of the drifts.
+keeps its own centroids, and is given the drifts.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ _FROM_STEP = (
 
 
 def run_cell(cell: Cell, points: Points, *, n_threads: int | None = 1) -> list[Record]:
-    """Run every method over the cell's stream; the burn-in is learnt and not recorded.
+    """Run every method over the cell's stream; the burn-in is learned and not recorded.
 
     Returns
     -------

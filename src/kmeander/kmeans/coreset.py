@@ -1,4 +1,4 @@
-"""A batch too large to hold, as weighted means: made in parts, part by part, then merged.
+"""Coreset of a batch too large to hold: weighted means, made part by part, then merged.
 
 Every mean keeps the weight of its rows, and what they add to any error beyond what it adds is one
 number for all, `within`. Both add up, so means of means are as good as means: nothing of a
@@ -19,7 +19,7 @@ from kmeander.arguments import whole_number
 from kmeander.arrays import Centroids, Masses, Points
 from kmeander.records import Batch
 
-# Rows are compressed as soon as there are so many for each mean: few enough to stay in the cache
+# Rows are compressed as soon as there is this number for each mean: few enough to stay in the cache
 # and in memory, many enough that one pass leaves little to choose for the next.
 _ROWS_PER_MEAN = 16
 

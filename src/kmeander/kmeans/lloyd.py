@@ -1,4 +1,4 @@
-"""Weighted Lloyd on points or on a window, k-means++, and nearest centroids."""
+"""Weighted Lloyd on points or on a window of batches, and nearest centroids."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class WindowFit(NamedTuple):
     initial_error: float
     error: float
     newest_error: float
-    # What a batch like those of the window would cost: each under centroids made without it.
+    # What another batch of the same kind would cost: each under centroids made without it.
     expected_error: float
     reseeded: tuple[int, ...]
     n_iter: int
@@ -205,7 +205,7 @@ def nearest(
 
 
 class Measured(NamedTuple):
-    """Points under centroids that have not learnt them."""
+    """Points under centroids that have not learned them."""
 
     error: float
     relative_se: float  # standard error of the error, as a share of it

@@ -1,4 +1,4 @@
-"""Local search between batches: centroids that do little are put where they are needed."""
+"""Local search (LS++ swaps) before Lloyd: centroids that do little go where they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Lloyd starts when a batch has arrived: PC, CC, WI and HI.
+"""Initialisation: where Lloyd starts when a batch has arrived (PC, CC, WI and HI).
 
 All four keep the ids: row k of the start continues cluster k of the previous centroids.
 """
@@ -48,7 +48,7 @@ class Start(NamedTuple):
     newest: _kernel.Partition | None = None  # of the batch, where its K-means has left one
 
     def plus(self, n_distances: int, plain: int | None = None) -> Start:
-        """Return the same after so many more distances; a plain Lloyd needs `plain` or as many."""
+        """Return the same after more distances; a plain Lloyd needs `plain`, or the same number."""
         return Start(
             self.centroids,
             self.n_distances + n_distances,

@@ -1,4 +1,4 @@
-"""Old batches as weighted means, so that a long memory stays small.
+"""Coreset of old batches: weighted means of their points, so that a long memory stays small.
 
 Each arrival makes all batches weigh less by the same factor, so points of different ages may share
 a mean for ever. A mean has the weight of its points, and what they add to any error beyond what

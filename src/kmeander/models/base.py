@@ -1,4 +1,4 @@
-"""What FSKM and PSKM share beside the stages of a step: what they show, and their state."""
+"""Base class of FSKM and PSKM: what both show, and their state."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class StreamModel(ABC):
 
     @property
     def n_steps(self) -> int:
-        """Batches taken so far, those of the wait included."""
+        """Batches taken so far, the ones kept while waiting included."""
         return self.learned.n_steps
 
     @property

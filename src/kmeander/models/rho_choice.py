@@ -1,4 +1,4 @@
-"""Choosing rho while the stream runs: a few values side by side, the best forecaster counts."""
+"""Online choice of rho: a few values side by side, and the best forecaster counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kmeander.records import Batch
 RHOS = tuple(rho_for_half_life(batches) for batches in (0.5, 1.0, 2.0, 4.0))
 LONGEST = max(RHOS)
 
-# Forecasts count half after so many batches.
+# Batches after which a forecast counts half.
 SCORE_HALF_LIFE = 10.0
 
 

@@ -1,4 +1,4 @@
-"""What a model has learned: replaced as a whole at each batch, saved as plain values."""
+"""State of a model: all that it has learned, replaced as a whole, saved as plain values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class State(NamedTuple):
         return cls(Window(settings.first_rho), rho_choice=choice)
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
-        """Return the points kept so far and those of the batch as one batch of age 0."""
+        """Return the points kept so far and the batch as one batch of age 0."""
         if self.waiting_points is None or self.waiting_weights is None:
             return batch.points, batch.weights
         weights = np.ones(batch.n_points) if batch.weights is None else batch.weights

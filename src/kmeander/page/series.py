@@ -19,7 +19,7 @@ MOST_FRAMES = 150
 MOST_AREAS = 120
 MOST_LIVES = 60
 MOST_EVENTS = 2000
-# A band of so many standard errors holds 95 %.
+# A band of this number of standard errors holds 95 %.
 BAND = 1.96
 
 

@@ -1,4 +1,4 @@
-"""Fewer points for the eye: one batch out of each stretch of time, the one that stands out."""
+"""Downsampling for plots: of each stretch of time the batch that stands out."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Timeline:
     features : sequence of str, optional
         Two columns to draw centroids by, instead of the projection of the first window.
     keep : int, optional
-        Only so many of the newest batches are kept.
+        The number of newest batches that are kept.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Columns of different units made comparable: mean 0 and scale 1 on the first batch."""
+"""Standardisation of columns: mean 0 and scale 1 on the first batch."""
 
 from __future__ import annotations
 

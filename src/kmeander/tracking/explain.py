@@ -1,4 +1,4 @@
-"""Why a batch fits worse than was expected: each cluster's and each column's part in it."""
+"""Explanation of a drift: the share of each cluster and column in the change of the error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kmeander.events import Explanation, Part
 from kmeander.kmeans.window import Remembered, Window
 from kmeander.records import Ids
 
-# Clusters of which it is told what they did.
+# Clusters whose part in a drift is reported.
 N_PARTS = 3
 
 
@@ -26,7 +26,7 @@ def explain(
 ) -> Explanation | None:
     """Divide the error of a batch, less that of the ones before, among clusters and columns.
 
-    Both errors are those of the centroids before the batch: the prequential error, and the
+    Both errors are under the centroids before the batch: the prequential error, and the
     surrogate error of the batches remembered before it came. None where there is nothing to
     compare with, or no difference.
 

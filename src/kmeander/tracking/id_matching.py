@@ -1,4 +1,4 @@
-"""Which cluster is which after a batch: an id goes with its points, not with its row."""
+"""Matching of cluster ids after a batch: an id goes with its points, not with its row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LACKING = 0.1
 # mean as this share of their distance, has taken it over.
 GAINED = 0.5
 NEAR = 0.25
-# A newcomer that lies more than so many radii from where a cluster was did not come from it.
+# A newcomer that lies more than this number of radii from where a cluster was did not come from it.
 RADII_APART = 4.0
 
 

@@ -1,4 +1,4 @@
-"""Ids that last: which cluster is which for all its life, and what became of those that ended."""
+"""Lineage of clusters: ids that last, and what became of the clusters that ended."""
 
 from __future__ import annotations
 

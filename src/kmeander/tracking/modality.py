@@ -1,4 +1,4 @@
-"""Signs that K no longer fits: two clusters that have become one, one that holds two."""
+"""Modality test, whether K still fits: clusters that have become one mode, or that hold two."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Misfits(NamedTuple):
 
 
 def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
-    """Return the clusters of a window, learnt under `centroids`, that look like one or like two.
+    """Return the clusters of a window, learned under `centroids`, that look like one or like two.
 
     Examples
     --------

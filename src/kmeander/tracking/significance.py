@@ -1,4 +1,4 @@
-"""Which changes are larger than sampling noise explains.
+"""Significance of changes: which of them are larger than sampling noise explains.
 
 The newest batch is compared, cluster by cluster, with the batches before it in the same window,
 under the same centroids: means and shares of points that fall into one cell, so that it does not

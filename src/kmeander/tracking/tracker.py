@@ -1,4 +1,4 @@
-"""What a batch did to the clusters: their ids, events, and the reasons for a drift."""
+"""Cluster tracking: what a batch did to the ids, its events, and the reasons for a drift."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Learned:
     """What a contestant made of a batch; NaN where there is no prequential error yet.
 
     `seconds` is the processor's time that learning took, without measuring.
@@ -64,7 +64,7 @@ class Learnt:
 class Contestant(Protocol):
     """Learns batch by batch."""
 
-    def learn(self, batch: Batch) -> Learnt:
+    def learn(self, batch: Batch) -> Learned:
         """Learn a batch and say what came of it."""
 
 
@@ -91,12 +91,12 @@ class _Model:
     def __init__(self, model: StreamModel) -> None:
         self.model = model
 
-    def learn(self, batch: Batch) -> Learnt:
+    def learn(self, batch: Batch) -> Learned:
         """Learn a batch and say what came of it."""
         spent, step = _timed(lambda: self.model.step(batch))
         assert step.centroids is not None
         before = step.prequential_error
-        return Learnt(
+        return Learned(
             step.centroids,
             math.nan if before is None else before,
             step.n_distances,
@@ -113,7 +113,7 @@ class _Peer(ABC):
         self.n_clusters = n_clusters
         self.centroids: Centroids | None = None
 
-    def learn(self, batch: Batch) -> Learnt:
+    def learn(self, batch: Batch) -> Learned:
         """Learn a batch and say what came of it."""
         before = (
             math.nan
@@ -123,7 +123,7 @@ class _Peer(ABC):
         spent = self._spent(batch)
         self.centroids = self._centroids(batch.points.shape[1])
         n_distances = batch.n_points * self.n_clusters
-        return Learnt(self.centroids, before, n_distances, n_distances, 1.0, spent)
+        return Learned(self.centroids, before, n_distances, n_distances, 1.0, spent)
 
     @abstractmethod
     def _spent(self, batch: Batch) -> float:

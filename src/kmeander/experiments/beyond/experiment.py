@@ -21,7 +21,7 @@ from kmeander.models.settings import DEFAULTS
 
 INTRODUCTION = (
     "kmeander's defaults beside the methods of the paper, each on its own way through the same "
-    "streams, and beside MiniBatchKMeans and river's KMeans. PSKM is told of every drift, nobody "
+    "streams, and beside MiniBatchKMeans and river's KMeans. PSKM knows every drift, nobody "
     "else is. Written by `kmeander experiment beyond`."
 )
 

@@ -1,6 +1,6 @@
 """Three kinds of streams: with the paper's drifts, without any, and files in the order they have.
 
-Each is a cell like those of the paper's grid: one process computes it, one file holds it.
+Each is a cell like the ones of the paper's grid: one process computes it, one file holds it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ContestantRecord:
 
 @dataclass(frozen=True)
 class DriftCell(Cell):
-    """A stream of the paper's protocol, learnt by everybody, burn-in included."""
+    """A stream of the paper's protocol, learned by everybody, burn-in included."""
 
     river: bool = False
     defaults: str = str(DEFAULTS)
@@ -218,8 +218,8 @@ def standardised(points: Points) -> Points:
 def cells_of(grid: Grid, datasets: Iterable[str], *, river: bool) -> list[AnyCell]:
     """Return every cell: the grid's with drifts, each dataset at rest, and recordings in order.
 
-    Recordings take a moment and scatter, so they are learnt with twenty seeds per repetition. A few
-    clusters are too few for them.
+    Recordings take a moment and scatter, so they are learned with twenty seeds per repetition. A
+    few clusters are too few for them.
     """
     keys = list(datasets)
     drifting = [
@@ -263,19 +263,19 @@ def _recorded(
     """Let everybody learn a batch; the SKM error is that over `so_far`."""
     records = []
     for method, model in everybody.items():
-        learnt = model.learn(batch)
-        centroids = learnt.centroids
+        learned = model.learn(batch)
+        centroids = learned.centroids
         skm_error = math.nan if so_far is None else mean_error(so_far, None, centroids, 1)
         records.append(
             ContestantRecord(
                 **place,
                 method=method,
-                prequential_error=learnt.prequential_error,
+                prequential_error=learned.prequential_error,
                 skm_error=skm_error,
-                n_distances=learnt.n_distances,
-                n_distances_plain=learnt.n_distances_plain,
-                history_kept=learnt.history_kept,
-                seconds=learnt.seconds,
+                n_distances=learned.n_distances,
+                n_distances_plain=learned.n_distances_plain,
+                history_kept=learned.history_kept,
+                seconds=learned.seconds,
             )
         )
     return records
