@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -220,18 +220,38 @@ def _place(cell: tuple[int, ...], columns: Sequence[str] | None) -> str:
     return f"row {cell[0]}, column {column}"
 
 
-def _bad_value(name: str, place: str, value: np.floating[Any]) -> str:
+class Flaw(NamedTuple):
+    """What keeps a value from being clustered, in words."""
+
+    shown: str  # the value
+    fault: str  # "is not finite"; empty where there is no value
+    rule: str  # "Every value must be finite"
+    is_text: bool = False  # where a number should be
+
+
+def flaw_of(value: Any) -> Flaw:
+    """Return what is wrong with a value that is not a finite number of a usable size.
+
+    Examples
+    --------
+    >>> flaw_of(float("-inf"))[:2], flaw_of("n/a")[:2]
+    (('-infinity', 'is not finite'), ("'n/a'", 'is not a number'))
+    """
+    if value is None:
+        return Flaw("nothing", "", "Every value must be present")
+    if not isinstance(value, float | np.floating):
+        return Flaw(repr(value), "is not a number", "Every value must be a number", is_text=True)
     if np.isfinite(value):
-        return (
-            f"{name} holds {value:g} at {place}. Values must lie within ±{LARGEST_VALUE:g}, so "
-            "that their squares can be added; rescale the column."
-        )
-    if np.isnan(value):
-        return (
-            f"{name} holds NaN at {place}. Every value must be finite; drop or fill such rows "
-            "first."
-        )
-    return (
-        f"{name} holds {'' if value > 0 else '-'}infinity at {place}. Every value must be finite; "
-        "drop or clip such rows first."
-    )
+        limit = f"±{LARGEST_VALUE:g}"
+        return Flaw(f"{value:g}", f"lies beyond {limit}", f"Values must lie within {limit}")
+    shown = "NaN" if np.isnan(value) else f"{'' if value > 0 else '-'}infinity"
+    return Flaw(shown, "is not finite", "Every value must be finite")
+
+
+def _bad_value(name: str, place: str, value: np.floating[Any]) -> str:
+    flaw = flaw_of(value)
+    if np.isfinite(value):
+        way_out = ", so that their squares can be added; rescale the column."
+    else:
+        way_out = f"; drop or {'fill' if np.isnan(value) else 'clip'} such rows first."
+    return f"{name} holds {flaw.shown} at {place}. {flaw.rule}{way_out}"

@@ -232,7 +232,7 @@ def test_text_in_a_column_of_numbers_is_named(tmp_path: Path) -> None:
     assert broken("pulsar", tmp_path) == f"{path}: 'n/a' in column 'column 3' is not a number."
     path.write_text(lines(rows, after=",0").replace(str(rows[4, 2]), ""))
     assert broken("pulsar", tmp_path) == (
-        f"{path} row 5: nothing in column 'column 3'. Every value must be a finite number."
+        f"{path} row 5: nothing in column 'column 3'. Every value must be present."
     )
 
 
@@ -302,7 +302,7 @@ def test_bad_parquet_files_are_named(tmp_path: Path) -> None:
     spoilt[3, 1] = np.inf
     write_parquet(path, spoilt)
     assert broken("pulsar", tmp_path) == (
-        f"{path} row 4: inf in column 'c1'. Every value must be a finite number."
+        f"{path} row 4: infinity in column 'c1'. Every value must be finite."
     )
     path.write_bytes(path.read_bytes()[:-50])
     assert broken("pulsar", tmp_path).startswith(f"{path} cannot be read as Parquet (")

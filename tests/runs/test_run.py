@@ -202,7 +202,7 @@ TEXT_WAYS_OUT = (
         ),
         ("a,b\n1,2\n3,\n", f"{{}} line 3: nothing in column 'b' {WAYS_OUT}"),
         ("a,b\n1,2\n3,nan\n", f"{{}} line 3: NaN in column 'b' is not finite {WAYS_OUT}"),
-        ("a,b\n1,2\n3,-inf\n", f"{{}} line 3: -inf in column 'b' is not finite {WAYS_OUT}"),
+        ("a,b\n1,2\n3,-inf\n", f"{{}} line 3: -infinity in column 'b' is not finite {WAYS_OUT}"),
         (
             "a,b\n1,2\n3,1e200\n",
             f"{{}} line 3: 1e+200 in column 'b' lies beyond ±1e+120 {WAYS_OUT}",

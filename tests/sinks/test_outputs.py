@@ -373,7 +373,7 @@ def test_bad_rows_are_left_out_counted_and_written(tmp_path: Path) -> None:
         {"source": str(path), "line": 3, "reason": "'x' in column 'a' is not a number",
          "text": "x,2"},
         {"source": str(path), "line": 5, "reason": "1 field where the header has 2", "text": "5"},
-        {"source": str(path), "line": 6, "reason": "inf in column 'b' is not finite",
+        {"source": str(path), "line": 6, "reason": "infinity in column 'b' is not finite",
          "text": "6,inf"},
     ]  # fmt: skip
 

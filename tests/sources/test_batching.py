@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from kmeander import InputError
 from kmeander.sources.batching import NO_TIME, Batches, Batching, BatchRows, microseconds
 from kmeander.sources.block import BadRow, Block, RowLocation
+from kmeander.sources.reasons import Reason
 
 
 def block(first: int, kinds: str, times: list[int] | None = None) -> Block:
     """Rows numbered from `first`: ``g`` is a good one, ``b`` a bad one."""
     good = [first + i for i, kind in enumerate(kinds) if kind == "g"]
     bad = tuple(
-        BadRow(first + i, RowLocation("x", "line", first + i), "why", "text")
+        BadRow(first + i, RowLocation("x", "line", first + i), Reason("why"), "text")
         for i, kind in enumerate(kinds)
         if kind == "b"
     )

@@ -22,7 +22,9 @@ def write(path: Path, text: str) -> str:
 
 
 def reasons(path: str, **wanted: Any) -> list[str]:
-    return [bad.reason for block in blocks_of(opened(path, Wanted(**wanted))) for bad in block.bad]
+    return [
+        bad.reason.text for block in blocks_of(opened(path, Wanted(**wanted))) for bad in block.bad
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,14 @@ from kmeander.sources.line_parsing import (
     split_lines,
     whole_lines,
 )
+from kmeander.sources.reasons import Reason
 from kmeander.sources.selection import Selection
 
 Rows = NDArray[np.float64]
+
+
+def texts(reasons: Mapping[int, Reason]) -> dict[int, str]:
+    return {position: reason.text for position, reason in reasons.items()}
 
 
 def opened(source: Any, wanted: Wanted | None = None, **reading: Any) -> Source:
@@ -245,11 +250,11 @@ def test_sifting_finds_every_bad_line_and_keeps_the_others(
         return b"" if number in blank else b"x" if number in bad else b"%d" % number
 
     block = b"".join(line(number) + b"\n" for number in range(n))
-    parsed = parse_lines(block, parse, lambda text, why: f"{text!r}: {why}", parse(b""))
+    parsed = parse_lines(block, parse, lambda text, why: Reason(f"{text!r}: {why}"), parse(b""))
     good = [number for number in range(n) if number not in bad | blank]
     assert parsed.lines.tolist() == good
     assert parsed.table["v"].to_pylist() == good
-    assert parsed.bad == {number: "b'x': no" for number in range(n) if number in bad - blank}
+    assert texts(parsed.bad) == {number: "b'x': no" for number in range(n) if number in bad - blank}
 
 
 def test_ndjson_says_what_is_wrong_with_a_line(tmp_path: Path) -> None:
@@ -269,7 +274,7 @@ def test_ndjson_says_what_is_wrong_with_a_line(tmp_path: Path) -> None:
     (block,) = blocks_of(source)
     assert block.points.tolist() == [[1.0, 2.0], [3.5, 4.0]]
     assert block.rows.tolist() == [0, 8]
-    assert [(row.place.number, row.reason) for row in block.bad] == [
+    assert [(row.place.number, row.reason.text) for row in block.bad] == [
         (2, "'n/a' in column 'a' is not a number"),
         (3, "nothing in column 'b'"),
         (4, "not JSON: Expecting ',' delimiter: line 1 column 16 (char 15)"),
@@ -345,8 +350,8 @@ def test_columns_of_other_types_become_numbers_or_bad_rows() -> None:
     names = ("whole", "decimal", "truth", "coded")
     points, reasons = to_points(made, names)
     assert points[[0, 2]].tolist() == [[1.0, 1.5, 1.0, 1.0], [3.0, 3.5, 1.0, 1.0]]
-    assert reasons == {1: "nothing in column 'whole'"}
-    assert to_points(made, ("text",))[1] == {
+    assert texts(reasons) == {1: "nothing in column 'whole'"}
+    assert texts(to_points(made, ("text",))[1]) == {
         0: "'x' in column 'text' is not a number",
         1: "nothing in column 'text'",
         2: "'y' in column 'text' is not a number",
@@ -369,14 +374,16 @@ def test_times_in_every_form_are_the_same_moment() -> None:
         assert micros.tolist() == expected
         assert reasons == {}
     bad = to_times(pa.array(["soon", None, "", "1e300"]), "t")[1]
-    assert bad == {
+    assert texts(bad) == {
         0: "'soon' in column 't' is not a time",
         1: "nothing in column 't'",
         2: "nothing in column 't'",
         3: "'1e300' in column 't' is not a time",
     }
-    assert to_times(pa.array([True]), "t")[1] == {0: "True in column 't' is not a time"}
-    assert to_times(pa.array([float("nan")]), "t")[1] == {0: "nan in column 't' is not a time"}
+    assert texts(to_times(pa.array([True]), "t")[1]) == {0: "True in column 't' is not a time"}
+    assert texts(to_times(pa.array([float("nan")]), "t")[1]) == {
+        0: "nan in column 't' is not a time"
+    }
 
 
 def test_python_objects_are_streams(rows: Rows) -> None:

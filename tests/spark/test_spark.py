@@ -193,13 +193,13 @@ def test_values_that_are_no_numbers_are_named(spark: SparkSession) -> None:
     way_out = "drop or fill such rows before, as with frame.dropna(subset=[...])."
     cases = [
         (frame.selectExpr("x", "nullif(y, 31) y", "z"), COLUMNS,
-         f"column 'y' holds null, in the row [30, null, 32]. Every value must be a finite number; "
+         f"column 'y' holds null, in the row [30, null, 32]. Every value must be present; "
          f"{way_out}"),
         (frame.selectExpr("x", "if(y = 31, double('nan'), y) y", "z"), COLUMNS,
-         f"column 'y' holds NaN, in the row [30, nan, 32]. Every value must be a finite number; "
+         f"column 'y' holds NaN, in the row [30, nan, 32]. Every value must be finite; "
          f"{way_out}"),
         (frame.selectExpr("x", "y", "if(y = 31, double('-inf'), z) z"), COLUMNS,
-         f"column 'z' holds -inf, in the row [30, 31, -inf]. Every value must be a finite number; "
+         f"column 'z' holds -infinity, in the row [30, 31, -inf]. Every value must be finite; "
          f"{way_out}"),
         (frame.selectExpr("x", "y", "if(y = 31, 1e200D, z) z"), COLUMNS,
          f"column 'z' holds 1e+200, in the row [30, 31, 1e+200]. Values must lie within ±1e+120; "

@@ -23,8 +23,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from kmeander.arrays import flaw_of
 from kmeander.exceptions import InputError
 from kmeander.sources.line_parsing import whole_lines
+from kmeander.sources.reasons import reason_for
 
 Block = NDArray[np.float64]
 
@@ -214,9 +216,7 @@ def _csv_blocks(
         cell = _BAD_CELL.search(str(error))
         if cell is not None:
             column = names[int(cell["column"])]
-            raise InputError(
-                f"{file}: {cell['value']!r} in column {column!r} is not a number."
-            ) from error
+            raise InputError(f"{file}: {reason_for(cell['value'], column)}.") from error
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{file} cannot be read as published: {reason}.") from error
 
@@ -234,10 +234,10 @@ def _numbers(file: DataFile, batch: Any, columns: Sequence[str], n_before: int) 
         values = column.to_numpy(zero_copy_only=False).astype(np.float64)
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
-            what = "nothing" if not column[int(bad[0])].is_valid else str(values[bad[0]])
+            row = int(bad[0])
+            flaw = flaw_of(values[row] if column[row].is_valid else None)
             raise InputError(
-                f"{file} row {n_before + int(bad[0]) + 1}: {what} in column {name!r}. Every value "
-                "must be a finite number."
+                f"{file} row {n_before + row + 1}: {flaw.shown} in column {name!r}. {flaw.rule}."
             )
         arrays.append(values)
     return np.stack(arrays, axis=1)

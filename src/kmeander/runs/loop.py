@@ -183,7 +183,9 @@ class Runner:
             distances = squared**0.5
         rejected_rows = [
             RejectedRow(
-                {"source": bad.place.source, bad.place.unit: bad.place.number}, bad.reason, bad.text
+                {"source": bad.place.source, bad.place.unit: bad.place.number},
+                bad.reason.text,
+                bad.text,
             )
             for bad in rows.bad
         ]

@@ -179,11 +179,12 @@ class Batches:
 
     def _way_out(self, refused: BadRow) -> str:
         skip = f"use {argument('bad_rows', 'skip')} to go on without such rows"
-        if refused.column is None or not self.may_exclude:
+        column = refused.reason.column
+        if column is None or not self.may_exclude:
             return skip
-        exclude = f"leave the column out with {argument('exclude', [refused.column])}"
+        exclude = f"leave the column out with {argument('exclude', [column])}"
         # Where a column is text every row is bad.
-        return f"{exclude}, or {skip}" if refused.is_text else f"{skip}, or {exclude}"
+        return f"{exclude}, or {skip}" if refused.reason.is_text else f"{skip}, or {exclude}"
 
     def _split_by_size(self, block: Block, stop: int) -> Iterator[BatchRows]:
         size = stop + self.n_waiting if self.rule.size is None else self.rule.size

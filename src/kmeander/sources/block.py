@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import Points
+from kmeander.sources.reasons import Reason
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,19 +40,8 @@ class BadRow:
 
     row: int
     place: RowLocation
-    reason: str
+    reason: Reason
     text: str
-
-    @property
-    def column(self) -> str | None:
-        """The column that is to blame, where it is one."""
-        found = re.search(r" in column '(.*?)'", self.reason)
-        return None if found is None else found[1]
-
-    @property
-    def is_text(self) -> bool:
-        """Whether there is text where a number should be."""
-        return self.reason.endswith("is not a number")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points
 from kmeander.sources.block import BadRow, Block, Position, RowLocation
+from kmeander.sources.reasons import Reason, no_time, reason_for
 from kmeander.sources.selection import Selection
 from kmeander.wire.arrow import to_arrow, to_batch, to_numpy
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_IN_CACHE = 1024  # of a table that is turned from columns to rows
-Reasons = dict[int, str]  # by position in a table
+Reasons = dict[int, Reason]  # by position in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
     return Block(points, rows, keys, origin, times, bad, raw.end, raw.position_at)
 
 
-def _bad_row(raw: RawBlock, row: int, reason: str) -> BadRow:
+def _bad_row(raw: RawBlock, row: int, reason: Reason) -> BadRow:
     return BadRow(row, raw.place(row), reason, raw.text(row))
 
 
@@ -82,8 +83,8 @@ def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple
     --------
     >>> import pyarrow as pa
     >>> points, reasons = to_points(pa.table({"a": [1, None], "b": [2.5, 3.0]}), ("a", "b"))
-    >>> points[0].tolist(), reasons
-    ([1.0, 2.5], {1: "nothing in column 'a'"})
+    >>> points[0].tolist(), str(reasons[1])
+    ([1.0, 2.5], "nothing in column 'a'")
     """
     reasons: Reasons = {}
     columns = [_numbers(table.column(name), name, reasons) for name in names]
@@ -99,16 +100,8 @@ def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple
         for row in np.flatnonzero(outside.any(axis=1)).tolist():
             if row not in reasons:
                 index = int(np.argmax(outside[row]))
-                reasons[row] = _why(float(points[row, index]), names[index])
+                reasons[row] = reason_for(float(points[row, index]), names[index])
     return points, dict(sorted(reasons.items()))
-
-
-def _why(value: float, name: str) -> str:
-    if np.isnan(value):
-        return f"NaN in column {name!r} is not finite"
-    if np.isinf(value):
-        return f"{value:g} in column {name!r} is not finite"
-    return f"{value:g} in column {name!r} lies beyond ±{LARGEST_VALUE:g}"
 
 
 def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
@@ -123,15 +116,11 @@ def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
         column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         for position, value in enumerate(column.to_pylist()):
-            what = "nothing" if value is None else f"{value!r}"
-            reasons.setdefault(
-                position,
-                f"{what} in column {name!r}" + ("" if value is None else " is not a number"),
-            )
+            reasons.setdefault(position, reason_for(value, name))
         return np.zeros(len(column))
     if column.null_count:
         for position in np.flatnonzero(to_numpy(column.is_null())).tolist():
-            reasons.setdefault(position, f"nothing in column {name!r}")
+            reasons.setdefault(position, reason_for(None, name))
         column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
     return to_numpy(column)
 
@@ -156,8 +145,9 @@ def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> to_times(pa.array([1.5, None]), "at")
-    (array([1500000,       0]), {1: "nothing in column 'at'"})
+    >>> times, reasons = to_times(pa.array([1.5, None]), "at")
+    >>> times.tolist(), str(reasons[1])
+    ([1500000, 0], "nothing in column 'at'")
     >>> to_times(pa.array(["1970-01-01T00:00:01Z", "1970-01-01 00:00:02"]), "at")[0].tolist()
     [1000000, 2000000]
     """
@@ -165,7 +155,6 @@ def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
     import pyarrow.compute as pc
 
     reasons: Reasons = {}
-    nothing = f"nothing in column {name!r}"
     column = _one_chunk(column)
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -174,14 +163,12 @@ def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
             found = None if text is None else _moment(text)
             if found is not None:
                 micros[position] = found
-            elif not text:
-                reasons[position] = nothing
             else:
-                reasons[position] = f"{text!r} in column {name!r} is not a time"
+                reasons[position] = no_time(text, name)
         return micros, reasons
     if column.null_count:
         empty = to_numpy(column.is_null())
-        reasons = dict.fromkeys(np.flatnonzero(empty).tolist(), nothing)
+        reasons = dict.fromkeys(np.flatnonzero(empty).tolist(), no_time(None, name))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         stamps = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
         return to_numpy(pc.fill_null(stamps.cast(pa.int64()), 0)), reasons
@@ -189,11 +176,10 @@ def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
         seconds = to_numpy(pc.fill_null(column.cast(pa.float64(), safe=False), 0.0))
         fits = np.abs(seconds) < 2.0**63 / 1e6  # NaN does not
         for position in np.flatnonzero(~fits).tolist():
-            reasons[position] = f"{seconds[position]:g} in column {name!r} is not a time"
+            reasons[position] = no_time(float(seconds[position]), name)
         return np.round(np.where(fits, seconds, 0.0) * 1e6).astype(np.int64), reasons
     return np.zeros(len(column), dtype=np.int64), {
-        position: f"{value!r} in column {name!r} is not a time"
-        for position, value in enumerate(column.to_pylist())
+        position: no_time(value, name) for position, value in enumerate(column.to_pylist())
     }
 
 

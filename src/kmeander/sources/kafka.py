@@ -14,6 +14,7 @@ import numpy as np
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.sources.block import BadRow, Block, Position, RowLocation, Source, nothing
 from kmeander.sources.conversion import RawBlock, to_block
+from kmeander.sources.reasons import Reason
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_formats import FIRST_OBJECTS, CsvFormat, JsonFormat
 from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
@@ -277,9 +278,11 @@ class KafkaSource(Source):
 
         reasons = {whole[line]: reason for line, reason in parsed.bad.items()}
         reasons |= {
-            index: "an empty message"
-            if not (messages[index].value() or b"").strip()
-            else "more than one line"
+            index: Reason(
+                "more than one line"
+                if (messages[index].value() or b"").strip()
+                else "an empty message"
+            )
             for index, line in enumerate(lines)
             if line is None
         }

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.exceptions import InputError, argument
+from kmeander.sources.reasons import Reason
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +68,7 @@ class ParsedLines:
 
     table: pa.Table
     lines: NDArray[np.int64]
-    bad: dict[int, str]
+    bad: dict[int, Reason]
 
 
 def count_lines(block: bytes) -> int:
@@ -100,7 +101,7 @@ def line_start(block: bytes, line: int) -> int:
 def parse_lines(
     block: bytes,
     parse: Callable[[bytes], Any],
-    explain: Callable[[bytes, str], str],
+    explain: Callable[[bytes, str], Reason],
     empty: Any,
 ) -> ParsedLines:
     """Return what `parse` makes of the lines of `block`.
@@ -111,7 +112,7 @@ def parse_lines(
     parse : callable
         Bytes to a pyarrow table; raises ArrowInvalid.
     explain : callable
-        A line and pyarrow's message to a reason in our words.
+        A line and pyarrow's message to a `Reason`.
     empty : pyarrow.Table
         The table without rows.
     """
@@ -128,7 +129,7 @@ def parse_lines(
     lines = split_lines(block)
     written = [number for number, line in enumerate(lines) if line.strip()]
     tables: list[Any] = [empty]
-    bad: dict[int, str] = {}
+    bad: dict[int, Reason] = {}
     _sift([(number, lines[number]) for number in written], parse, explain, tables, bad)
     good = np.array([number for number in written if number not in bad], dtype=np.int64)
     return ParsedLines(pa.concat_tables(tables), good, bad)
@@ -137,9 +138,9 @@ def parse_lines(
 def _sift(
     lines: Sequence[tuple[int, bytes]],
     parse: Callable[[bytes], Any],
-    explain: Callable[[bytes, str], str],
+    explain: Callable[[bytes, str], Reason],
     tables: list[Any],
-    bad: dict[int, str],
+    bad: dict[int, Reason],
 ) -> None:
     """Append the tables of the good lines, in order, and note the bad ones."""
     import pyarrow as pa

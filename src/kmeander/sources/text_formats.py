@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.line_parsing import ParsedLines, parse_lines
+from kmeander.sources.reasons import Reason, reason_for
 from kmeander.sources.selection import Selection
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class CsvFormat(TextFormat):
     >>> form.begin(b"1,2\n", "x.csv")
     0
     >>> form.select(Selection(("b",)))
-    >>> form.parse(b"1,2\n3,n/a\n").bad
-    {1: "'n/a' in column 'b' is not a number"}
+    >>> str(form.parse(b"1,2\n3,n/a\n").bad[1])
+    "'n/a' in column 'b' is not a number"
     """
 
     def __init__(self, delimiter: str, header: Sequence[str] | None = None) -> None:
@@ -131,15 +132,15 @@ class CsvFormat(TextFormat):
             pa.BufferReader(block), options, self._parse_options, self._convert_options
         )
 
-    def _explain(self, line: bytes, message: str) -> str:  # noqa: ARG002  # pyarrow says it
+    def _explain(self, line: bytes, message: str) -> Reason:  # noqa: ARG002  # pyarrow says it
         if cell := _BAD_CELL.search(message):
-            column = self.names[int(cell["column"])]
-            return f"{cell['value']!r} in column {column!r} is not a number"
+            return reason_for(cell["value"], self.names[int(cell["column"])])
         if row := _BAD_ROW.search(message):
             fields = "field" if row["found"] == "1" else "fields"
             where = "the header has" if self.has_header else "there should be"
-            return f"{row['found']} {fields} where {where} {row['expected']}"
-        return f"not {'CSV' if self._delimiter == ',' else 'TSV'}: {message.splitlines()[0]}"
+            return Reason(f"{row['found']} {fields} where {where} {row['expected']}")
+        form = "CSV" if self._delimiter == "," else "TSV"
+        return Reason(f"not {form}: {message.splitlines()[0]}")
 
 
 class JsonFormat(TextFormat):
@@ -199,19 +200,20 @@ class JsonFormat(TextFormat):
             ),
         )
 
-    def _explain(self, line: bytes, message: str) -> str:
+    def _explain(self, line: bytes, message: str) -> Reason:
         try:
             row = json.loads(line)
         except ValueError as error:
-            return f"not JSON: {error}"
+            return Reason(f"not JSON: {error}")
         if not isinstance(row, dict):
-            return f"a JSON {type(row).__name__} where an object should be"
+            return Reason(f"a JSON {type(row).__name__} where an object should be")
         for field in self._schema:
             value = row.get(field.name)
             if value is not None and not _fits(value, field.type):
-                what = "a number" if str(field.type) in ("double", "int64") else "text"
-                return f"{value!r} in column {field.name!r} is not {what}"
-        return f"not NDJSON: {message}"
+                if str(field.type) in ("double", "int64"):
+                    return reason_for(value, field.name)
+                return Reason(f"{value!r} in column {field.name!r} is not text", field.name)
+        return Reason(f"not NDJSON: {message}")
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody calls them
 from pyspark.sql import types as T  # noqa: N812
 
 from kmeander import _kernel
-from kmeander.arrays import LARGEST_VALUE, Points
+from kmeander.arrays import LARGEST_VALUE, Points, flaw_of
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.wire.arrow import to_numpy
 
@@ -90,12 +90,8 @@ class Features:
         if position >= 0:
             row, column = divmod(position, rows.shape[1])
             value = float(rows[row, column])
-            rule = (
-                f"Values must lie within ±{LARGEST_VALUE:g}"
-                if np.isfinite(value)
-                else "Every value must be a finite number"
-            )
-            raise InputError(f"{self._place(column, value, rows[row].tolist())} {rule}; {_WAY_OUT}")
+            place = self._place(column, value, rows[row].tolist())
+            raise InputError(f"{place} {flaw_of(value).rule}; {_WAY_OUT}")
         return rows
 
     def _what_is_missing(self, block: pa.ListArray) -> str:
@@ -106,7 +102,7 @@ class Features:
                 return f"column {self.columns[0]!r} holds null. Every row must be there; {_WAY_OUT}"
             if None in row:
                 place = self._place(row.index(None), None, row)
-                return f"{place} Every value must be a finite number; {_WAY_OUT}"
+                return f"{place} {flaw_of(None).rule}; {_WAY_OUT}"
         return (
             f"column {self.columns[0]!r} holds arrays of {lengths[0]} and of {lengths[-1]} values. "
             "All rows need as many."
@@ -120,7 +116,7 @@ class Features:
         )
         shown = ", ".join("null" if x is None else f"{x:g}" for x in row[:_SHOWN])
         more = ", ..." if len(row) > _SHOWN else ""
-        written = "null" if value is None else "NaN" if np.isnan(value) else f"{value:g}"
+        written = "null" if value is None else flaw_of(value).shown  # SQL's word for nothing
         return f"{where} {written}, in the row [{shown}{more}]."
 
 
