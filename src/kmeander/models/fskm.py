@@ -118,11 +118,8 @@ class FSKM(StreamModel):
             batch, known.window, centroids, known.expected_error, known.estimates, limits
         )
         kept = arrival.history_kept if settings.forgetting == "adaptive" else 1.0
-        # Where rho is chosen, what is forgotten must not come back with a longer memory.
-        elapsed = batch.elapsed + ages_to_keep(kept, settings.first_rho)
         known, n_forecast = self._with_rho_choice(known, batch)
-        rho = settings.first_rho if known.rho_choice is None else known.rho_choice.rho
-        aged = known.window.aged(elapsed, settings.oldest_age, settings.max_batches, rho=rho)
+        aged = self._aged(known, batch.elapsed, kept)
         start = self._start(centroids, aged, batch, current)
         aged, n_summarising = self._within_max_points(aged, batch, centroids)
         if n_forecast or n_summarising:
@@ -163,6 +160,17 @@ class FSKM(StreamModel):
         choice = known.rho_choice.after(known.window, batch, known.centroids, threads)
         n_distances = len(RHOS) * batch.n_points * self.n_clusters
         return known._replace(rho_choice=choice), n_distances
+
+    def _aged(self, known: State, elapsed: float, kept: float) -> Window:
+        """Return the window without the batches that are due, the others by `elapsed` older.
+
+        At a drift they become as much older as leaves them the share of weight to be kept.
+        """
+        settings, choice = self.settings, known.rho_choice
+        # Where rho is chosen, what is forgotten must not come back with a longer memory.
+        older = elapsed + ages_to_keep(kept, settings.first_rho)
+        rho = settings.first_rho if choice is None else choice.rho
+        return known.window.aged(older, settings.oldest_age, settings.max_batches, rho=rho)
 
     def _start(
         self, centroids: Centroids, aged: Window, batch: Batch, current: LloydResult | None
