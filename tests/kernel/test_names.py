@@ -16,8 +16,6 @@ BOUND_CLASS = re.compile(r'nb::class_<(?:\w+::)*(\w+)>\(module, "(\w+)"')
 
 # The estimator for scikit-learn, and the same for river: both are public by this name.
 SAME_THING = {"ForgetfulKMeans"}
-# Names in two rooms of the package, each private to its room; none may be added.
-IN_TWO_ROOMS = {"Found", "Kind", "Learned", "Place", "Progress", "Record", "Start", "_Part"}
 
 
 def names(pattern: re.Pattern[str], folder: str, suffixes: set[str]) -> Counter[str]:
@@ -36,7 +34,7 @@ def test_no_class_has_the_name_of_another() -> None:
     assert in_kernel["HamerlyAssigner"] == in_package["Step"] == 1
     both = in_kernel + in_package
     twice = {name for name, count in both.items() if count > 1}
-    assert twice <= SAME_THING | IN_TWO_ROOMS
+    assert twice <= SAME_THING
     assert not twice & set(in_kernel)
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Protocol, cast, get_args, get_type_
 from typer.models import OptionInfo
 
 
-class Panel(Protocol):
+class OptionPanel(Protocol):
     """A frozen dataclass of options.
 
     Each field is ``Annotated[type, typer.Option(...)]``; a third item is a function from what was
@@ -31,12 +31,12 @@ class Panel(Protocol):
 def with_panels(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with the options of its panels side by side, as typer reads them."""
     hints = get_type_hints(command, include_extras=True)
-    panels: dict[str, type[Panel]] = {}
+    panels: dict[str, type[OptionPanel]] = {}
     flat: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         kind = hints[parameter.name]
         if is_dataclass(kind):
-            panel = cast("type[Panel]", kind)
+            panel = cast("type[OptionPanel]", kind)
             panels[parameter.name] = panel
             flat += _parameters(panel)
         else:
@@ -56,7 +56,7 @@ def with_panels(command: Callable[..., None]) -> Callable[..., None]:
     return flattened
 
 
-def _parameters(panel: type[Panel]) -> list[inspect.Parameter]:
+def _parameters(panel: type[OptionPanel]) -> list[inspect.Parameter]:
     hints = get_type_hints(panel, include_extras=True)
     found = []
     for field in fields(panel):
@@ -75,7 +75,7 @@ def _parameters(panel: type[Panel]) -> list[inspect.Parameter]:
     return found
 
 
-def keywords(*records: Panel) -> dict[str, Any]:
+def keywords(*records: OptionPanel) -> dict[str, Any]:
     """Return options as keyword arguments of the library; those that were not given are not there.
 
     Raises typer.BadParameter where the words given for one mean nothing.
