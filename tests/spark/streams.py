@@ -118,7 +118,9 @@ def stream_of_points(n_batches: int = 6) -> list[Array]:
 
 def expected_model(batches: list[Array], **settings: Any) -> tuple[FSKM, list[Step]]:
     """What the local model learns from the rows in lexicographic order."""
-    model = estimator(**settings)._new_model(3)
+    from kmeander.spark.models import model_of
+
+    model = model_of(estimator(**settings))
     steps = [model.step(Batch(i, x[lexicographic(x)])) for i, x in enumerate(batches)]
     return model, steps
 

@@ -68,10 +68,10 @@ def learner(spark: SparkSession, folder: Path, **how: Any) -> Any:
     from kmeander.spark.batches import Collector
     from kmeander.spark.columns import Features
     from kmeander.spark.learning import Learner
-    from kmeander.spark.models import centroid_checkpoints, model_checkpoints
+    from kmeander.spark.models import centroid_checkpoints, model_checkpoints, model_of
 
     frame = spark.createDataFrame([], SCHEMA)
-    model = how.pop("model", estimator()._new_model(3))
+    model = how.pop("model", model_of(estimator()))
     made = Learner(
         model,
         Collector(Features.of(frame, COLUMNS), "exact", 10**9, 100),
@@ -550,7 +550,7 @@ def test_assigning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> No
         (lambda: ks.assign(frame, ForgetfulKMeans(), COLUMNS),
          "model has no clusters yet. Let it learn first; a checkpoint's path may be given before."),
         (lambda: ks.assign(frame, tmp_path),
-         f"features must be given: {tmp_path} holds no centroids yet that would tell the columns."),
+         f"features must be given: {tmp_path} holds no centroids yet that would name the columns."),
         (lambda: ks.register(spark, "f", tmp_path),
          f"{tmp_path} holds no centroids yet: no batch has been learned there."),
     ):  # fmt: skip

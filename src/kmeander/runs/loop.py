@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
 from kmeander.exceptions import CheckpointError, InputError, KmeanderError, argument
@@ -26,9 +26,6 @@ from kmeander.sources.block import Block, Position
 from kmeander.storage import checkpoint
 from kmeander.storage import model_file as saved_model
 from kmeander.storage.standardizer import Standardizer
-
-if TYPE_CHECKING:
-    pass
 
 
 class StoppedError(KmeanderError):
@@ -55,10 +52,9 @@ class Runner:
         self._standardizer: Standardizer | None = None
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
-        state = (
-            None if self.commits.folder is None else self.commits.folder.newest(self.control.notify)
-        )
-        if self.commits.folder is not None and self.outputs.model_out is not None:
+        folder = self.commits.folder
+        state = None if folder is None else folder.newest(self.control.notify)
+        if folder is not None and self.outputs.model_out is not None:
             checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
             self.source.start(self._tick)
@@ -313,7 +309,7 @@ class Runner:
             )
 
     def _commit(self) -> None:
-        """Make everything so far last, in one step: what comes after is rows back on restart."""
+        """Make everything so far last, in one step: what comes after is cut back on restart."""
         if self._position is None:
             return
         position = self._position()
