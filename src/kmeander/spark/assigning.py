@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
 
 from kmeander.estimators import ForgetfulKMeans
+from kmeander.estimators.base import model_of
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.spark import labelling
 from kmeander.spark.columns import Features
@@ -174,7 +175,7 @@ def _fixed(model: ForgetfulKMeans) -> Fixed:
             "model has no clusters yet. Let it learn first; a checkpoint's path may be given "
             "before."
         )
-    fixed = Fixed.of(model._model)
+    fixed = Fixed.of(model_of(model))
     assert fixed is not None
     return fixed
 
