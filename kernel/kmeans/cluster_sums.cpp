@@ -1,4 +1,4 @@
-// Sufficient statistics: moving rows from sum to sum, and adding up anew.
+// Sufficient statistics: moving rows from sum to sum, and summing again.
 #include "kmeans/cluster_sums.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace kmeander {
 namespace {
 
-// Rows that move lie far apart: each is prefetched so many moves ahead.
+// Rows that move lie far apart: each is prefetched this many moves ahead.
 constexpr std::size_t kRowsAhead = 4;
 
 bool is_marked(const std::vector<std::uint8_t> &marks, std::uint8_t from_mark) {
@@ -37,7 +37,7 @@ ClusterSumsUpdater::ClusterSumsUpdater(std::vector<WorkingBatch> &batches, std::
         scratch.stale.resize(k);
     }
     for (const WorkingBatch &batch : batches) {
-        // Without bounds the labels themselves are about to be found anew.
+        // Without bounds the labels themselves are about to be replaced.
         const bool known = batch.summed && batch.snapshot != nullptr;
         marks_.emplace_back(k, known ? kExact : kCancelled);
         cancelled_.emplace_back(k, 0.0);
@@ -111,7 +111,7 @@ void ClusterSumsUpdater::recompute(std::uint8_t from_mark) {
     }
     const double operations = costs::kPerCompensatedAdd * static_cast<double>(n_rows * d_);
     // Threads share batches, or where one is too large each batch by clusters: a sum takes its rows
-    // in order, whoever adds.
+    // in order, whichever thread adds.
     const std::size_t slices = most_rows * team_.size() > n_rows ? std::min(team_.size(), k_) : 1;
     team_.run(changed.size() * slices, operations, [&](std::size_t item, std::size_t worker) {
         const std::size_t slice = item % slices;

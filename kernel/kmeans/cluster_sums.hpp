@@ -1,7 +1,7 @@
 // Sufficient statistics per batch and cluster: mass, sum and scatter, kept while labels change.
 //
 // While Lloyd runs, only points that change cluster touch them. Before a result is returned, every
-// cluster touched (dirty) is added up anew, its rows in order: what is stored is a function of
+// cluster touched (dirty) is summed again, its rows in order: what is stored is a function of
 // rows, weights and labels alone, so rounding does not accumulate and history does not show.
 #pragma once
 
@@ -23,11 +23,11 @@ public:
     // Rows, in order of their batches, have gone from one cluster to another.
     void reassign(const std::vector<Reassignment> &reassigned);
 
-    // Add up anew what cannot be had by moving rows: new batches, and clusters that have cancelled
-    // so much that what is left would be rounding.
+    // Sum again what moving rows cannot give: new batches, and clusters that have lost so much mass
+    // that what is left would be rounding.
     void recompute_cancelled();
 
-    // Add up anew every dirty cluster, and its scatter.
+    // Sum again every dirty cluster, and its scatter.
     void recompute_dirty();
 
     // Weighted sums of squared distances to the own centroid; after recompute_dirty.
@@ -53,7 +53,7 @@ private:
         Buffer<double> means, rests;  // (k, d)
         Buffer<double> quarters;      // (k, 4)
         std::vector<double> point;
-        std::vector<float> stale;          // per cluster: 1 if it is added up anew
+        std::vector<float> stale;          // per cluster: 1 if it is summed again
         Buffer<std::uint32_t> stale_rows;  // the rows of these
     };
 
@@ -70,7 +70,7 @@ private:
     const InstructionSet &set_;
     Team &team_;
     std::vector<std::vector<std::uint8_t>> marks_, scatter_marks_;  // per batch and cluster
-    std::vector<std::uint8_t> counted_;           // per batch: masses are those of the labels
+    std::vector<std::uint8_t> counted_;           // per batch: masses belong to the labels
     std::vector<std::vector<double>> cancelled_;  // per batch and cluster: mass gone since exact
     std::vector<std::uint8_t> changed_;           // per cluster
     std::vector<double> masses_;

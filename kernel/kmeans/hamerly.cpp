@@ -318,7 +318,7 @@ void HamerlyAssigner::measure_whole_batches() {
                 }
             }
         });
-    // In the order of the window, as those of the list are.
+    // In the order of the window, like those of the active set.
     const std::ptrdiff_t n_listed = static_cast<std::ptrdiff_t>(reassigned_.size());
     for (const RowRange &part : parts) {
         n_distances_ += static_cast<std::int64_t>((part.end - part.begin + part.n_again) * k_);

@@ -23,7 +23,7 @@
 // are left. Its new bounds belong to the present epoch. Weights never enter.
 //
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
-// over only where it is strictly separated. So the labels are those of a full pass.
+// over only where it is strictly separated. So the labels equal those that a full pass finds.
 #pragma once
 
 #include <cstddef>

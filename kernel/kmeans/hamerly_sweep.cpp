@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A row is prefetched so many points before it is measured.
+// A row is prefetched this many points before it is measured.
 constexpr std::size_t kAhead = 64;
 
 }  // namespace

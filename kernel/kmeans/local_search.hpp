@@ -4,7 +4,7 @@
 // to weight times squared distance; it replaces the centroid whose removal costs least, if the
 // error falls. What taking centroid c away costs is the sum, over its points, of the distance to
 // the second nearest centroid less that to c. Second distances are known as lower bounds, left by
-// whoever measured last, and found exactly only for a cluster that looks cheap enough to go: a
+// the last measurement, and found exactly only for a cluster that looks cheap enough to go: a
 // candidate is turned down by bounds alone, and the choice is that of the exact sums.
 //
 // A candidate is nearer to a point than its second nearest centroid only if it lies within the

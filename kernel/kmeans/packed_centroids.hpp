@@ -40,7 +40,7 @@ private:
 
 // Labels of `count` points (at most kGroupRows) among the blocks `chosen`, ascending, and bounds of
 // their distances to the nearest centroid and to all others of those blocks. In single precision;
-// points for which that does not tell are measured again in double. Returns how many those are.
+// points that it leaves ambiguous are measured again in double. Returns how many those are.
 // `room` is for kGroupRows points.
 std::size_t find_nearest(const double *const *points, std::size_t count, std::size_t d,
                          const PackedCentroids &packed, const std::uint32_t *chosen,

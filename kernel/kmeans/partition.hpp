@@ -94,16 +94,16 @@ public:
     std::span<const std::int32_t> labels() const {
         return {points_->labels.data() + first_, count_};
     }
-    // Labels of the last points, which must be so many, each of one of k clusters.
+    // Labels of the last n_points points, checked to be of k clusters.
     std::span<const std::int32_t> last_labels(std::size_t n_points, std::size_t k) const;
 
     bool has_bounds() const { return !points_->snapshot.empty(); }
     Bounds bounds() const { return {points_, first_, count_}; }
     const std::optional<ClusterSums> &sums() const { return sums_; }
 
-    // Without the first batches, which have so many points.
+    // Without the first n_batches batches and their n_points points.
     Partition without(std::size_t n_batches, std::size_t n_points) const;
-    // Of the first batch alone, which has so many points.
+    // Of the first batch alone and its n_points points.
     Partition of_first_batch(std::size_t n_points) const;
     Partition without_sums() const;
     Partition with_sums(std::optional<ClusterSums> sums) const;

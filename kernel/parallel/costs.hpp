@@ -40,16 +40,16 @@ constexpr std::size_t kMeasuredGroups = 8;    // groups of kGroupRows rows; esti
 // Active set (kmeans/hamerly.cpp).
 // Points are activated this far beyond the present displacement; estimated.
 constexpr float kActivateAhead = 2.0F;
-// The active set is put back and begins anew where it is so long, so many times longer than what
-// the last sweep found undecided, holds one in so many points, after so many sweeps. Measured:
+// The active set is emptied where it has at least kLongList points, kMostlyDecided times what the
+// last sweep found undecided, one in kPartOfPoints of all, after kSweepsBefore sweeps. Measured:
 // "A crowded active set is emptied".
 constexpr std::size_t kLongList = 32768, kMostlyDecided = 16, kSweepsBefore = 8;
 constexpr double kPartOfPoints = 4.0;
 
 // Full pass instead of bounds (kmeans/hamerly.cpp). Measured: "Where there are few values of
 // centroids, active points are measured whole".
-// Undecided points are measured against every centroid up to so many values of all centroids, or
-// up to the second number where the window has more than so many values.
+// Undecided points are measured against every centroid where these have at most kFewCentroidValues
+// values together, or kSomeCentroidValues where the window has more than kManyWindowValues.
 constexpr std::size_t kFewCentroidValues = 640, kSomeCentroidValues = 2400;
 constexpr double kManyWindowValues = 131072.0;
 // A batch of which this share is undecided is measured as a whole.

@@ -24,7 +24,7 @@ namespace kmeander {
 // A set of threads. They are never joined: they sleep until the process ends.
 class Workers {
 public:
-    // Have at least so many workers, the caller among them, if the system grants them: with fewer
+    // Have at least n_workers, the caller among them, if the system grants them: with fewer
     // the same answer comes, later.
     void grow(std::size_t n_workers) {
         while (n_threads_ + 1 < n_workers) {

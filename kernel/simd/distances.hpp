@@ -325,7 +325,7 @@ void find_direction(double *rows, const double *weights, std::size_t count, std:
             const double size = __builtin_fabs(room[j]);
             largest = size > largest ? size : largest;
         }
-        // Its length matters to nobody; that nothing overflows does.
+        // Only its direction matters; scaled so that nothing overflows.
         for (std::size_t j = 0; j < width; ++j) way[j] = largest > 0.0 ? room[j] / largest : 0.0;
     }
 }

@@ -13,7 +13,7 @@ namespace kmeander {
 struct ComparedBatches {
     const double *decay;            // (n_batches,)
     const double *points_per_mass;  // (n_batches,) or null: a unit of mass is a point
-    const std::uint8_t *is_whole;   // (n_batches,) or null: scatter tells how the points vary
+    const std::uint8_t *is_whole;   // (n_batches,) or null: scatter is that of points, not of means
     const std::int64_t *oldest;     // (n_batches,) number of the oldest batch in each entry
     const std::int64_t *since;      // (k,) number of the oldest batch to compare with
 };
