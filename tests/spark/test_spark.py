@@ -207,8 +207,8 @@ def test_values_that_are_no_numbers_are_named(spark: SparkSession) -> None:
         (frame.selectExpr("if(x = 30, null, array(x, y)) v"), "v",
          f"column 'v' holds null. Every row must be there; {way_out}"),
         (frame.selectExpr("array(x, nullif(y, 31)) v"), "v",
-         f"column 'v' holds at place 1 null, in the row [30, null]. Every value must be a finite "
-         f"number; {way_out}"),
+         f"column 'v' holds at place 1 null, in the row [30, null]. Every value must be "
+         f"present; {way_out}"),
         (frame.selectExpr("if(x = 30, array(x), array(x, y)) v"), "v",
          "column 'v' holds arrays of 1 and of 2 values. All rows need as many."),
     ]  # fmt: skip
