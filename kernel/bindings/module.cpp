@@ -34,6 +34,19 @@ void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t
                       squared.data());
 }
 
+void distances_to(const Points &points, const Centroids &centroids, const In1<std::int32_t> &labels,
+                  Out1<double> squared, std::size_t n_threads) {
+    const kmeander::PointsView rows = view_of(points);
+    need_rows(rows, centroids.shape(1));
+    need(labels.shape(0) == rows.count && squared.shape(0) == rows.count, "arrays are too short");
+    const auto k = static_cast<std::int32_t>(centroids.shape(0));
+    for (std::size_t i = 0; i < rows.count; ++i)
+        need(labels.data()[i] >= 0 && labels.data()[i] < k, "a label has no centroid");
+    const nb::gil_scoped_release release;
+    kmeander::distances_to(rows, aligned(centroids.data()), labels.data(), n_threads,
+                           squared.data());
+}
+
 void merge_costs(const Centroids &previous, const Weights &previous_masses,
                  const Centroids &current, const Weights &current_masses, Out2 squared,
                  Out2 costs) {
@@ -113,6 +126,8 @@ NB_MODULE(_kernel, module) {
     nb::set_leak_warnings(false);
     module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
     module.def("nearest", &nearest, "points"_a.noconvert(), "centroids"_a.noconvert(),
+               "labels"_a.noconvert(), "squared"_a.noconvert(), "n_threads"_a);
+    module.def("distances_to", &distances_to, "points"_a.noconvert(), "centroids"_a.noconvert(),
                "labels"_a.noconvert(), "squared"_a.noconvert(), "n_threads"_a);
     module.def("merge_costs", &merge_costs, "previous"_a.noconvert(),
                "previous_masses"_a.noconvert(), "current"_a.noconvert(),

@@ -49,6 +49,25 @@ void nearest(const PointsView &rows, const double *centroids, std::size_t k, std
           [](std::size_t, std::size_t, const float *, const float *) {});
 }
 
+void distances_to(const PointsView &rows, const double *centroids, const std::int32_t *labels,
+                  std::size_t n_threads, double *squared) {
+    const std::size_t d = rows.columns;
+    const double operations = static_cast<double>(rows.count * d);
+    Team team(worth_starting(n_threads, operations));
+    PointScratch scratch(team.size(), d);
+    const std::size_t n_groups = (rows.count + kGroupRows - 1) / kGroupRows;
+    team.run(n_groups, operations, [&](std::size_t group, std::size_t worker) {
+        const std::size_t begin = group * kGroupRows;
+        const std::size_t end = std::min(begin + kGroupRows, rows.count);
+        const double *points[kGroupRows], *own[kGroupRows];
+        for (std::size_t i = begin; i < end; ++i) {
+            points[i - begin] = point_at(rows, i, scratch.of(worker) + (i - begin) * d);
+            own[i - begin] = centroids + labels[i] * d;
+        }
+        instruction_set().squared_pairs(points, own, end - begin, d, squared + begin);
+    });
+}
+
 MeanError measure(const PointsView &rows, const double *weights, const double *centroids,
                   std::size_t k, std::size_t n_threads, std::int32_t *labels, float *upper,
                   float *lower) {

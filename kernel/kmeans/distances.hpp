@@ -12,6 +12,10 @@ namespace kmeander {
 void nearest(const PointsView &rows, const double *centroids, std::size_t k, std::size_t n_threads,
              std::int32_t *labels, double *squared);
 
+// Squared distances of all rows to the centroids of their labels, the same bits as of `nearest`.
+void distances_to(const PointsView &rows, const double *centroids, const std::int32_t *labels,
+                  std::size_t n_threads, double *squared);
+
 // The error of points under centroids.
 struct MeanError {
     double error;     // weighted mean of squared distances

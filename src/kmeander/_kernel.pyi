@@ -16,6 +16,13 @@ def nearest(
     squared: NDArray[np.float64],  # out  (n,)  squared distances to the nearest centroid
     n_threads: int,
 ) -> None: ...
+def distances_to(
+    points: Points,  # in   (n, d)
+    centroids: Centroids,  # in   (k, d)
+    labels: Labels,  # in   (n,)
+    squared: NDArray[np.float64],  # out  (n,)  squared distances to the centroid of the label
+    n_threads: int,
+) -> None: ...
 
 class BatchHandle:
     """A batch as the kernel reads it; it keeps the arrays alive."""

@@ -69,6 +69,10 @@ CALLS: dict[str, dict[str, Any]] = {
         "points": POINTS, "centroids": CENTROIDS, "labels": LABELS, "squared": np.zeros(4),
         "n_threads": 1,
     },
+    "distances_to": {
+        "points": POINTS, "centroids": CENTROIDS, "labels": LABELS, "squared": np.zeros(4),
+        "n_threads": 1,
+    },
     "BatchHandle": {"points": POINTS, "weights": np.ones(4), "mass": 4.0},
     "WindowHandle": {"batches": (BATCH, BATCH), "ages": [1.0, 0.0], "rho": 0.5},
     "Bounds": {"upper": UPPER, "lower": LOWER, "snapshot": CENTROIDS},
@@ -181,6 +185,9 @@ LLOYD_OF_THREE: dict[str, Any] = {
     [
         ("points and centroids differ in columns", "nearest", {"centroids": np.zeros((1, 3))}),
         ("outputs are too short", "nearest", {"squared": np.zeros(3)}),
+        ("arrays are too short", "distances_to", {"squared": np.zeros(3)}),
+        ("a label has no centroid", "distances_to", {"labels": np.full(4, 2, np.int32)}),
+        ("a label has no centroid", "distances_to", {"labels": np.full(4, -1, np.int32)}),
         ("a copy does not fit the points", "first_beyond", {"copy": np.zeros((3, 2))}),
         ("a copy does not fit the points", "first_beyond", {"copy": np.zeros((4, 2), np.float32)}),
         ("weights and points differ in length", "BatchHandle", {"weights": np.zeros(3)}),

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,9 @@ import pytest
 
 from kmeander import FSKM, Batch, InputError, rho_for_half_life, run
 from kmeander.commands.signals import stop_on_signals
+from kmeander.kmeans.lloyd import nearest
 from kmeander.models.settings import DEFAULTS
+from kmeander.runs.loop import Runner
 from kmeander.runs.records import Progress
 from kmeander.sinks import read_facts, read_steps
 from kmeander.sources import FileSource, Reading, Wanted
@@ -181,6 +184,46 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     )
     missing = kmeander("run", str(path), "--columns", "a,c")
     assert missing.stderr == (f"kmeander run: {path} has no column 'c'. It has 'id', 'a', 'b'.\n")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"max_iter": 1},
+        {"tol": 1e9},
+        {"max_points": 100},
+        {"rho": "auto", "init": "hungarian"},
+        {"refine": None, "init": "current", "forgetting": "fixed"},
+        {"standardize": True},
+        {"init": "weighted", "n_threads": 2},
+    ],
+)
+def test_assignments_are_what_a_full_pass_would_give_to_the_last_bit(
+    settings: dict[str, Any], dtype: Any, tmp_path: Path
+) -> None:
+    """The first batches are too small to begin; later ones hold equal rows, which tie."""
+    batches = [points.astype(dtype) for points in drifting_stream(9)]
+    batches = [batches[0][:2], batches[0][2:3], *(np.concatenate([x, x[:5]]) for x in batches)]
+    expected: list[tuple[list[int], list[float]]] = []
+
+    class Beside(Runner):
+        def _learned_batch(self, rows: Any, step: Any, points: Any) -> Any:
+            centroids, ids = self.model.centroids, self.model.cluster_ids
+            if centroids is not None and ids is not None:
+                labels, squared = nearest(points, centroids, 1)
+                expected.append((ids[labels].tolist(), (squared**0.5).tolist()))
+            return super()._learned_batch(rows, step, points)
+
+    out = tmp_path / "rows.ndjson"
+    with patch("kmeander.runs.api.Runner", Beside):
+        run(batches, 4, assignments=out, **settings)
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    found = [row for row in found if row["cluster"] is not None]
+    assert [row["cluster"] for row in found] == [c for ids, _ in expected for c in ids]
+    assert [row["distance"] for row in found] == [d for _, all_ in expected for d in all_]
+    assert len(found) > 500
 
 
 WAY_OUT = "(use --bad-rows skip to go on without such rows)."

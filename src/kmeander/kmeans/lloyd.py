@@ -204,6 +204,15 @@ def nearest(
     return labels, squared
 
 
+def distances_to(
+    points: Points, centroids: Centroids, labels: Labels, n_threads: int | None
+) -> NDArray[np.float64]:
+    """Return the squared distance of each point to the centroid of its label, as `nearest` does."""
+    squared = np.empty(len(points))
+    _kernel.distances_to(points, centroids, labels, squared, thread_count(n_threads))
+    return squared
+
+
 class Measured(NamedTuple):
     """Points under centroids that have not learned them."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
 from kmeander.exceptions import CheckpointError, InputError, KmeanderError, argument
-from kmeander.kmeans.lloyd import nearest
+from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
 from kmeander.records import Batch, Step
 from kmeander.runs.projection import projection
@@ -171,12 +171,13 @@ class Runner:
 
     def _learned_batch(self, rows: BatchRows, step: Step | None, points: Points) -> LearnedBatch:
         labels = distances = None
-        centroids = self.model.centroids
-        if "assignments" in self._sinks and centroids is not None and len(points):
-            clusters, squared = nearest(points, centroids, self.model.settings.limits.threads)
+        centroids, clusters = self.model.centroids, self.model.labels
+        if "assignments" in self._sinks and len(points) and centroids is not None:
+            assert clusters is not None
             assert self.model.cluster_ids is not None
             labels = self.model.cluster_ids[clusters]
-            distances = squared**0.5
+            n_threads = self.model.settings.limits.threads
+            distances = distances_to(points, centroids, clusters, n_threads) ** 0.5
         rejected_rows = [
             RejectedRow(
                 {"source": bad.place.source, bad.place.unit: bad.place.number},
