@@ -113,7 +113,7 @@ def test_files_of_another_run_are_not_taken_for_this_one(tmp_path: Path) -> None
     assert path.read_bytes() == before
     pq.write_table(pa.table({"a": [1]}), path)
     assert message(cells) == (
-        f"{path} is not a cell of an experiment. Choose another folder with --out."
+        f"{path} is not a cell of an experiment. Choose another folder with out."
     )
     path.write_bytes(before[:100])
     assert message(cells).startswith(f"{path} cannot be read (")
