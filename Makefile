@@ -1,4 +1,4 @@
-# Two commands are all a newcomer needs: `make demo` and `make check`. Before a change goes in: `.ci/run`.
+# A newcomer needs `make demo` and `make test`, a developer `make check`. Before a change goes in: `.ci/run`.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready

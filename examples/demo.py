@@ -45,6 +45,7 @@ def main(folder: Path) -> None:
     subprocess.run([str(Path(sys.executable).with_name("kmeander")), *command], check=True)
 
     steps = list(read_steps(steps_file))
+    print("An event elsewhere than at a jump is a false alarm: one is expected in 1000 batches.")
     theirs = minibatch_errors(stream)
     summarise(steps, theirs)
     draw(stream, steps, theirs, picture)
@@ -123,7 +124,15 @@ def draw(
         axes.scatter(
             stream[index][:, 0], stream[index][:, 1], s=3, c=colours, alpha=0.5, linewidths=0
         )
-        axes.scatter(others[:, 0], others[:, 1], s=45, c="0.3", marker="x", label="MiniBatchKMeans")
+        axes.scatter(
+            others[:, 0],
+            others[:, 1],
+            s=45,
+            c="0.2",
+            marker="x",
+            zorder=3,
+            label="MiniBatchKMeans",
+        )
         axes.scatter(
             centroids[:, 0], centroids[:, 1], s=60, c=COLOURS, edgecolors="k", label="kmeander"
         )
