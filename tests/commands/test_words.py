@@ -19,7 +19,7 @@ from kmeander.commands import experiment, progress, words
 from kmeander.commands import run as run_command
 from kmeander.commands.values import pairs, refine_of, rho_of
 from kmeander.runs.records import RunSummary
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 
 def test_rho_and_refine_are_read_from_words() -> None:

@@ -33,7 +33,7 @@ from kmeander import (
 )
 from kmeander.models.settings import DEFAULTS
 from kmeander.storage import checkpoint
-from tests.conftest import INITS, drifting_stream
+from tests.streams import INITS, drifting_stream
 
 Estimator = ForgetfulKMeans | PrivilegedKMeans
 ALL: list[Estimator] = [*(ForgetfulKMeans(init=init) for init in INITS), PrivilegedKMeans()]

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kmeander import ForgetfulKMeans, InputError, InputTypeError, PrequentialSplit, StreamFit
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 STREAM = np.concatenate(drifting_stream(6))  # batches of 60
 

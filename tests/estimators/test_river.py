@@ -27,7 +27,7 @@ from river.checks import common
 import kmeander
 from kmeander import InputError
 from kmeander.estimators.river import ForgetfulKMeans
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 Row = dict[Hashable, float]
 NAMES = ("a", "b", "c", "d", "e")

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from kmeander import ForgetfulKMeans, PrequentialSplit, PrivilegedKMeans, StreamFit
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 STREAM = drifting_stream(4)
 WEIGHTS = np.linspace(0.0, 2.0, 60)

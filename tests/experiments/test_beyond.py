@@ -42,7 +42,7 @@ from kmeander.experiments.tables import read_csv
 from kmeander.models.settings import DEFAULTS
 from tests import naive
 from tests.experiments.test_protocol import tiny_datasets
-from tests.runs.test_run import kmeander
+from tests.program import kmeander
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,7 @@ from kmeander.experiments.datasets import (
 )
 from kmeander.experiments.readers import files_in, sampled
 from kmeander.experiments.sample import sample_datasets
-from tests.runs.test_run import kmeander
+from tests.program import kmeander
 
 KEYS = ["urban", "pulsar", "susy", "gas", "frogs", "google", "gesture", "epilepsy"]
 N_ROWS = 12

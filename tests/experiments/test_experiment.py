@@ -35,7 +35,7 @@ from kmeander.experiments.tables import SCORES, Steps, boxes, medians, read_csv
 from kmeander.scores import Box
 from tests import naive
 from tests.experiments.test_protocol import tiny_datasets
-from tests.runs.test_run import kmeander
+from tests.program import kmeander
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.seeding import kmeans
 from kmeander.kmeans.starts import hungarian
-from tests import naive
+from tests import golden, naive
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "grid-steps.csv"
 TINY = Setting(3, 1.0, m=1.0, batch_size=40, n_concepts=3, batches_per_concept=4)
 
 
@@ -51,7 +49,7 @@ def test_rho_window_and_burn_in_are_the_papers() -> None:
 
 def test_the_miniature_grid_is_as_it_was_stored() -> None:
     """Made by ``python -m tests.golden.make_grid``; counts exactly, errors to the last digits."""
-    with GOLDEN.open(encoding="utf-8") as file:
+    with golden.GRID.open(encoding="utf-8") as file:
         stored = list(csv.DictReader(file))
     found = tiny_grid()
     assert len(stored) == len(found) == 2 * 12 * 5

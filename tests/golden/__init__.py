@@ -1,0 +1,8 @@
+"""Stored results and checkpoints, beside the modules that write them anew."""
+
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+MODEL = _HERE / "forgetful-format-1.ckpt"
+RUN = _HERE / "run-layout-1.ckpt"
+GRID = _HERE / "grid-steps.csv"

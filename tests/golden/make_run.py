@@ -4,10 +4,10 @@ import tempfile
 from pathlib import Path
 
 from kmeander import run
-from tests.runs.test_resume import GOLDEN
-from tests.storage.test_checkpoint import golden_stream
+from tests import golden
+from tests.streams import golden_stream
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         run(golden_stream()[:3], 3, standardize=True, checkpoint=folder)
-        GOLDEN.write_bytes(max(Path(folder).glob("*.ckpt")).read_bytes())
+        golden.RUN.write_bytes(max(Path(folder).glob("*.ckpt")).read_bytes())

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kmeander import FSKM, PSKM, Batch, ForgetfulKMeans, InputError, Step
 from kmeander.kmeans.coreset import Compressor, Coreset, lexicographic, merged
 from kmeander.storage import checkpoint
-from tests.conftest import INITS, drifting_stream
 from tests.strategies import COARSE, FINE, problems, tables
+from tests.streams import INITS, drifting_stream
 
 Array = NDArray[np.float64]
 

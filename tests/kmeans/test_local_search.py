@@ -15,31 +15,13 @@ from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.local_search import CANDIDATES, Refined, swap_centroids
 from kmeander.kmeans.window import Window
 from tests import naive
-from tests.conftest import INITS, drifting_stream
+from tests.streams import INITS, batches_of, random_window
 
 CLEAR = 1e-9
 
 
 def squared_to_all(points: Any, centroids: Any) -> Any:
     return ((np.asarray(points, dtype=float)[:, np.newaxis] - centroids) ** 2).sum(axis=2)
-
-
-def random_window(
-    seed: int, n_clusters: int, n_features: int, n_batches: int, *, dtype: Any = np.float64
-) -> tuple[Window, Any]:
-    """A window of clusters that lie apart, and centroids that are badly placed."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(scale=4.0, size=(n_clusters + 1, n_features))
-    window = Window(rho=0.7)
-    for _ in range(n_batches):
-        n = int(rng.integers(n_clusters, n_clusters + 25))
-        points = centres[rng.integers(n_clusters + 1, size=n)] + rng.normal(size=(n, n_features))
-        weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if rng.random() < 0.5 else None
-        if weights is not None:
-            weights[0] = 1.0
-        window = window.aged(1.0, np.inf, None).joined_by(points.astype(dtype), weights)
-    starts = centres[0] + rng.normal(scale=0.5, size=(n_clusters, n_features))
-    return window, starts
 
 
 def weights_of(window: Window) -> Any:
@@ -142,10 +124,6 @@ def test_threads_do_not_change_a_single_bit(n_threads: int) -> None:
     assert alone.swapped
     assert together.centroids.tobytes() == alone.centroids.tobytes()
     assert together.n_distances == alone.n_distances
-
-
-def batches_of(n_batches: int) -> list[Batch]:
-    return [Batch(index, points) for index, points in enumerate(drifting_stream(n_batches))]
 
 
 def steps_of(model: FSKM, n_batches: int = 12) -> list[Step]:

@@ -22,8 +22,8 @@ from kmeander.kmeans.window import Remembered, Summary, Window
 from kmeander.kmeans.window_coreset import summarise
 from kmeander.storage import checkpoint
 from tests import naive
-from tests.conftest import INITS, drifting_stream
 from tests.strategies import COARSE, FINE, problems, tables
+from tests.streams import INITS, drifting_stream
 
 Array = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from kmeander import (
     weighted_lloyd,
 )
 from kmeander.storage import checkpoint
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 GOOD = drifting_stream(1, n_points=20, n_features=2)[0]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from kmeander import FSKM, Batch, Step, max_batches_for
 from kmeander.arrays import Points
 from tests import naive
-from tests.conftest import INITS
 from tests.kernel.test_kernel import without_bounds
+from tests.streams import INITS
 
 Array = NDArray[np.float64]
 

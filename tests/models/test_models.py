@@ -27,8 +27,8 @@ from kmeander.kmeans.seeding import kmeans
 from kmeander.models.base import StreamModel
 from kmeander.storage import checkpoint
 from tests import naive
-from tests.conftest import INITS, drifting_stream
 from tests.strategies import COARSE, tables
+from tests.streams import INITS, drifting_stream
 
 Array = NDArray[np.float64]
 

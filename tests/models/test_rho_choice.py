@@ -9,7 +9,7 @@ from kmeander import FSKM, Batch, ForgetfulKMeans
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.models.rho_choice import LONGEST, RHOS, SCORE_HALF_LIFE, RhoChoice, means
 from tests import naive
-from tests.kmeans.test_local_search import batches_of, random_window
+from tests.streams import batches_of, random_window
 
 
 def walking(n_batches: int, stride: float, n_points: int = 100) -> list[Batch]:

@@ -18,8 +18,8 @@ from kmeander.page import series
 from kmeander.page.report import as_page
 from kmeander.page.summary import as_markdown
 from kmeander.page.timeline import Timeline, read_timeline
-from tests.conftest import drifting_stream
 from tests.page.test_page import command
+from tests.streams import drifting_stream
 
 
 def steps_of(tmp_path: Path, **settings: Any) -> Path:

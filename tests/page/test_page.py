@@ -24,7 +24,7 @@ from kmeander.page.report import as_page
 from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.thinning import thinned
 from kmeander.page.timeline import Moment, Timeline, read_timeline
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 HOSTILE = ["<script>alert(1)</script>", "$$\\frac{a}{b}$$", "</script><b>x"]
 

@@ -20,10 +20,10 @@ from kmeander.sources import Wanted
 from kmeander.sources.block import Block
 from kmeander.sources.kafka import KafkaSource
 from kmeander.wire.kafka import Address
-from tests.conftest import drifting_stream
 from tests.mock_kafka import MockCluster
+from tests.program import PROGRAM, kmeander
 from tests.runs.test_resume import SABOTAGE, lines_in, make, wait_for
-from tests.runs.test_run import PROGRAM, kmeander
+from tests.streams import drifting_stream
 
 pytestmark = pytest.mark.kafka
 

@@ -21,9 +21,9 @@ from kmeander import CheckpointError, StreamError, load, run
 from kmeander.runs.records import Progress
 from kmeander.storage import checkpoint
 from kmeander.storage.checkpoint_folder import CheckpointFolder
-from tests.conftest import drifting_stream
-from tests.runs.test_run import PROGRAM, kmeander
-from tests.storage.test_checkpoint import golden_stream
+from tests import golden
+from tests.program import PROGRAM, kmeander
+from tests.streams import drifting_stream, golden_stream
 
 N_ROWS = 1200
 OUTPUTS = ("steps.jsonl", "clusters", "bad.ndjson", "centroids.csv", "model.km")
@@ -539,13 +539,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(readings: Path, tmp_path: P
         assert len(done.stderr.splitlines()) == 1
 
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "run-layout-1.ckpt"
-
-
 def test_a_checkpoint_of_layout_1_goes_on_for_ever(tmp_path: Path) -> None:
     """Made by ``python -m tests.golden.make_run``; kernels may differ, so to rounding."""
     folder = make(tmp_path / "checkpoint")
-    (folder / "checkpoint-00000003.ckpt").write_bytes(GOLDEN.read_bytes())
+    (folder / "checkpoint-00000003.ckpt").write_bytes(golden.RUN.read_bytes())
     settings: Any = {"init": "hungarian", "rho": 0.5, "refine": None, "forgetting": "fixed"}
     resumed = run(
         golden_stream(), 3, standardize=True, checkpoint=folder, tell=lambda _: None, **settings

@@ -29,15 +29,8 @@ from kmeander.runs.loop import Runner
 from kmeander.runs.records import Progress
 from kmeander.sinks import read_facts, read_steps
 from kmeander.sources import FileSource, Reading, Wanted
-from tests.conftest import drifting_stream
-
-PROGRAM = str(Path(sys.executable).with_name("kmeander"))
-
-
-def kmeander(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=300
-    )
+from tests.program import PROGRAM, kmeander
+from tests.streams import drifting_stream
 
 
 @pytest.fixture

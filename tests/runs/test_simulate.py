@@ -11,7 +11,7 @@ import pytest
 
 from kmeander import DriftStream, simulate_drifts
 from kmeander.drifts.scenarios import evolve_clusters
-from tests.runs.test_run import kmeander
+from tests.program import kmeander
 
 
 @pytest.fixture

@@ -29,9 +29,9 @@ from kmeander.runs.projection import projection
 from kmeander.runs.records import Progress, RunSummary
 from kmeander.sinks import read_facts, read_steps
 from kmeander.storage.standardizer import Standardizer
-from tests.conftest import drifting_stream
-from tests.runs.test_run import kmeander
+from tests.program import kmeander
 from tests.strategies import FINE, tables
+from tests.streams import drifting_stream
 
 STREAM = drifting_stream(6, n_points=40, n_features=3)
 ROWS = np.concatenate(STREAM)

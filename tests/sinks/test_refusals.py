@@ -11,7 +11,7 @@ import pytest
 
 from kmeander import InputError, StreamError, run
 from kmeander.sinks import assignments
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 
 def with_keys(keys: list[pa.Array]) -> list[pa.Table]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kmeander import FSKM, Batch, ForgetfulKMeans, Step
 from kmeander.kmeans.coreset import lexicographic
 from kmeander.storage import checkpoint
-from tests.conftest import drifting_stream
+from tests.streams import drifting_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

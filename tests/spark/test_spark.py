@@ -21,7 +21,6 @@ from kmeander import (
     surrogate_error,
 )
 from kmeander.kmeans.coreset import Compressor, lexicographic, merged
-from tests.conftest import drifting_stream
 from tests.spark.streams import (
     COLUMNS,
     SCHEMA,
@@ -38,6 +37,7 @@ from tests.spark.streams import (
     write_batches,
     write_file,
 )
+from tests.streams import drifting_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

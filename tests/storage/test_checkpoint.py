@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from kmeander import CheckpointError, ForgetfulKMeans, load
 from kmeander.arrays import INSTRUCTION_SET
 from kmeander.storage import checkpoint
+from tests import golden
+from tests.streams import golden_stream
 
 STATE: dict[str, Any] = {
     "number": 0.1,
@@ -123,21 +125,13 @@ def test_arrays_that_are_read_are_aligned_and_cannot_be_written() -> None:
         assert not read["two"].flags.writeable
 
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "forgetful-format-1.ckpt"
-
-
-def golden_stream() -> list[Any]:
-    rng = np.random.default_rng(1)
-    return [rng.integers(0, 50, size=(12, 2)) / 4 for _ in range(4)]
-
-
 # Where the processor has another instruction set than the one that saved it, loading says so.
 @pytest.mark.filterwarnings("ignore:.* was saved by the avx2 kernel:UserWarning")
 def test_a_checkpoint_of_format_1_loads_for_ever() -> None:
     """Made by ``python -m tests.golden.make``; it goes on as a model that never stopped."""
     other = INSTRUCTION_SET != "avx2"  # of the machine that made it
     with pytest.warns(UserWarning, match="avx2 kernel") if other else nullcontext():
-        loaded = load(GOLDEN)
+        loaded = load(golden.MODEL)
     whole = ForgetfulKMeans.as_in_paper(3, rho=0.5, random_state=0)
     for points in golden_stream():
         whole.partial_fit(points)

@@ -17,7 +17,7 @@ from kmeander.kmeans.forgetting import NEGLIGIBLE
 from kmeander.kmeans.lloyd import Limits, fit_window, measure
 from kmeander.tracking.drift_test import ALARM_Z, DriftTest, Estimate, ages_to_keep
 from tests import naive
-from tests.kmeans.test_local_search import random_window
+from tests.streams import random_window
 
 ESTIMATES = st.lists(st.tuples(st.floats(-0.9, 5.0), st.floats(0.01, 0.5)), min_size=1, max_size=20)
 

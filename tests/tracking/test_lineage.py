@@ -26,8 +26,8 @@ from kmeander import (
 )
 from kmeander.sinks.steps import read_steps
 from kmeander.tracking import id_matching as identity
-from tests.conftest import INITS, drifting_stream
-from tests.storage.test_checkpoint import GOLDEN
+from tests import golden
+from tests.streams import INITS, drifting_stream
 
 
 def steps_of(model: FSKM | PSKM, batches: list[NDArray[np.float64]]) -> list[Step]:
@@ -108,7 +108,7 @@ def test_ids_survive_save_pickle_and_older_files(tmp_path: Path) -> None:
         assert copy.step_.ended == model.step_.ended
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kmeander.storage.model_file.INSTRUCTION_SET", "avx2")
-        assert load(GOLDEN).cluster_ids_.tolist() == [0, 1, 2]
+        assert load(golden.MODEL).cluster_ids_.tolist() == [0, 1, 2]
 
 
 def test_a_drift_told_to_pskm_keeps_what_can_be_kept() -> None:
