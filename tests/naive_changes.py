@@ -33,11 +33,11 @@ def evidence(
         found.append({
             "variance": variance,
             "freedom": freedom,
-            "squared": squared,
+            "squared_shift": squared,
             "noise": noise,
             "share": n_new / sum(masses[-1]),
-            "before": n_old / everybody if everybody else 0.0,
-            "n_before": everybody**2 / everybody_squared if everybody_squared else 0.0,
+            "share_before": n_old / everybody if everybody else 0.0,
+            "points_before": everybody**2 / everybody_squared if everybody_squared else 0.0,
         })  # fmt: skip
     return found
 

@@ -41,10 +41,12 @@ void valleys(const WindowHandle &handle, std::size_t first, const Partition &par
 using Candidates =
     std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::vector<std::int32_t>>;
 
-Candidates compare(const Partition &partition, const WindowHandle &handle,
-                   std::optional<Weights> points_per_mass, std::optional<In1<bool>> is_whole,
-                   const In1<std::int64_t> &oldest, const In1<std::int64_t> &since,
-                   const Weights &moved, double moved_level, double share_level, Out2 evidence) {
+Candidates find_candidate_changes(const Partition &partition, const WindowHandle &handle,
+                                  std::optional<Weights> points_per_mass,
+                                  std::optional<In1<bool>> is_whole,
+                                  const In1<std::int64_t> &oldest, const In1<std::int64_t> &since,
+                                  const Weights &moved, double moved_level, double share_level,
+                                  Out2 evidence) {
     need(partition.sums().has_value(), "a partition without sums");
     const kmeander::ClusterSums &sums = *partition.sums();
     const std::size_t n_batches = sums.n_batches(), k = sums.k();
@@ -60,8 +62,8 @@ Candidates compare(const Partition &partition, const WindowHandle &handle,
         .is_whole = is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
         .oldest = aligned(oldest.data()),
         .since = aligned(since.data())};
-    kmeander::CandidateChanges found = kmeander::compare(sums, compared, aligned(moved.data()),
-                                                         moved_level, share_level, evidence.data());
+    kmeander::CandidateChanges found = kmeander::find_candidate_changes(
+        sums, compared, aligned(moved.data()), moved_level, share_level, evidence.data());
     return {std::move(found.moved), std::move(found.share), std::move(found.elsewhere)};
 }
 
@@ -123,7 +125,7 @@ void define_tracking(nb::module_ &module) {
     module.def("valleys", &valleys, "window"_a, "first"_a, "partition"_a, "centroids"_a.noconvert(),
                "masses"_a.noconvert(), "rows_per_cluster"_a, "shallow"_a,
                "neighbours"_a.noconvert(), "as_one"_a.noconvert(), "as_two"_a.noconvert());
-    module.def("compare", &compare, "partition"_a, "window"_a,
+    module.def("find_candidate_changes", &find_candidate_changes, "partition"_a, "window"_a,
                "points_per_mass"_a.noconvert().none(), "is_whole"_a.noconvert().none(),
                "oldest"_a.noconvert(), "since"_a.noconvert(), "moved"_a.noconvert(),
                "moved_level"_a, "share_level"_a, "evidence"_a.noconvert());

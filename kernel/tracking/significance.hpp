@@ -22,18 +22,24 @@ struct CandidateChanges {
     std::vector<std::int32_t> moved, share, elsewhere;
 };
 
-// Rows of `evidence`, each (k,): variance of the points about the mean of their batch and cluster,
-// its degrees of freedom, squared distance of the newest mean from the older one and the
-// expectation of that under noise, the newest share, the older one, and how many points the older
-// one is worth.
-inline constexpr std::size_t kEvidenceRows = 7;
+// Rows of `evidence`, each (k,); `Evidence` of src/kmeander/tracking/significance.py is the same.
+enum EvidenceRow : std::size_t {
+    kVariance,      // of the points about the mean of their batch and cluster
+    kFreedom,       // degrees of freedom of that variance
+    kSquaredShift,  // squared distance of the newest mean from the older one
+    kNoise,         // expectation of that distance under noise
+    kShare,         // of the cluster in the newest batch
+    kShareBefore,   // in the older ones
+    kPointsBefore,  // how many points the older share is worth
+    kEvidenceRows   // their number
+};
 
 // Fill `evidence` and name the clusters at which it is worth a closer look: those whose squared
 // distance exceeds `moved_level` squared times its expectation, those whose share differs by
 // `share_level` deviations (by a quadratic form that is at least half the deviance), and those
 // whose centroid moved farther (`moved`, (k,)) than its points lie from it.
-CandidateChanges compare(const ClusterSums &sums, const ComparedBatches &compared,
-                         const double *moved, double moved_level, double share_level,
-                         double *evidence);
+CandidateChanges find_candidate_changes(const ClusterSums &sums, const ComparedBatches &compared,
+                                        const double *moved, double moved_level, double share_level,
+                                        double *evidence);
 
 }  // namespace kmeander

@@ -194,7 +194,7 @@ def summarise(
     means: Centroids,  # out  (m, d)  of up to m groups
     masses: Masses,  # out  (m,)
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
-def compare(
+def find_candidate_changes(
     partition: Partition,  # in   with sums
     window: WindowHandle,
     points_per_mass: Weights | None,  # in   (batches,)
@@ -204,7 +204,7 @@ def compare(
     moved: NDArray[np.float64],  # in   (k,) how far the centroids moved
     moved_level: float,
     share_level: float,
-    evidence: NDArray[np.float64],  # out  (7, k) see significance.hpp
+    evidence: NDArray[np.float64],  # out  (len(Evidence), k)
 ) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
 def flows(
     window: WindowHandle,

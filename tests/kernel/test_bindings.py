@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import kmeander
 from kmeander import _kernel, weighted_lloyd
+from kmeander.tracking.significance import Evidence
 
 
 def test_the_stub_names_what_the_module_has() -> None:
@@ -110,10 +111,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "summarise": {
         "points": POINTS, "weights": np.ones(4), "means": np.zeros((2, 2)), "masses": np.zeros(2),
     },
-    "compare": {
+    "find_candidate_changes": {
         "partition": KNOWN, "window": WINDOW, "points_per_mass": np.ones(2),
         "is_whole": np.ones(2, bool), "oldest": np.arange(2), "since": np.zeros(2, np.int64),
-        "moved": np.zeros(2), "moved_level": 2.0, "share_level": 2.0, "evidence": np.zeros((7, 2)),
+        "moved": np.zeros(2), "moved_level": 2.0, "share_level": 2.0,
+        "evidence": np.zeros((len(Evidence), 2)),
     },
     "flows": {
         "window": WINDOW, "older": PARTITION, "arrived": PARTITION, "found": KNOWN,
@@ -226,7 +228,15 @@ LLOYD_OF_THREE: dict[str, Any] = {
         }),
         ("labels and points differ in length", "valleys", {"partition": PARTITION}),
         ("no such batch", "valleys", {"first": 2}),
-        ("a partition without sums", "compare", {"partition": BARE}),
+        ("a partition without sums", "find_candidate_changes", {"partition": BARE}),
+        *(
+            (
+                "evidence has the wrong shape",
+                "find_candidate_changes",
+                {"evidence": np.zeros((len(Evidence) + more, 2))},
+            )
+            for more in (-1, 1)
+        ),
         ("labels and points differ in length", "flows", {"older": None}),
         ("labels of no cluster", "flows", {"flow": np.zeros((1, 1)), "newest": np.zeros((1, 1))}),
         ("no centroids or batches", "explain", {"n_batches": 3}),

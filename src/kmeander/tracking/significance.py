@@ -9,6 +9,7 @@ that Lloyd leaves; no point is looked at.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from math import log, log1p, sqrt
 from statistics import NormalDist
@@ -26,7 +27,18 @@ Vector = NDArray[np.float64]
 FALSE_ALARMS = 1.0
 # Kinds that share them: drifts, moves, changes of share.
 _N_KINDS = 3
-_N_EVIDENCE = 7
+
+
+class Evidence(IntEnum):
+    """Rows of the evidence, as `EvidenceRow` of kernel/tracking/significance.hpp has them."""
+
+    VARIANCE = 0  # of the points about the mean of their batch and cluster
+    FREEDOM = 1  # degrees of freedom of that variance
+    SQUARED_SHIFT = 2  # squared distance of the newest mean from the older one
+    NOISE = 3  # expectation of that distance under noise
+    SHARE = 4  # of the cluster in the newest batch
+    SHARE_BEFORE = 5  # in the older ones
+    POINTS_BEFORE = 6  # how many points the older share is worth
 
 
 @dataclass(frozen=True)
@@ -72,13 +84,12 @@ class Changes(NamedTuple):
     moved: list[Change]
     shares: list[Change]
     elsewhere: list[int]  # rows whose centroid moved farther than their points lie from it
-    evidence: NDArray[np.float64]  # see kernel/tracking/significance.hpp: variances are first
+    evidence: NDArray[np.float64]  # (len(Evidence), n_clusters)
 
-    @property
-    def share_before(self) -> Vector:
-        """Of the batches that the newest was compared with; (n_clusters,)."""
-        share: Vector = self.evidence[5]
-        return share
+    def evidence_row(self, of: Evidence) -> Vector:
+        """Return one row of the evidence; (n_clusters,)."""
+        values: Vector = self.evidence[of]
+        return values
 
 
 def significant_changes(
@@ -116,8 +127,8 @@ def significant_changes(
     A share: the root of the deviance of two binomial samples, the newest count being moved by
     one half towards its expectation.
     """
-    evidence = np.empty((_N_EVIDENCE, len(since)))
-    suspects_moved, suspects_share, elsewhere = _kernel.compare(
+    evidence = np.empty((len(Evidence), len(since)))
+    suspects_moved, suspects_share, elsewhere = _kernel.find_candidate_changes(
         found,
         window.handle,
         _points_per_mass(window),
@@ -130,13 +141,17 @@ def significant_changes(
     )
     found_moved, found_shares = [], []
     for row in suspects_moved:
-        freedom, squared, noise = evidence[1:4, row].tolist()
+        freedom = evidence.item(Evidence.FREEDOM, row)
+        squared = evidence.item(Evidence.SQUARED_SHIFT, row)
+        noise = evidence.item(Evidence.NOISE, row)
         z = _normal_from_student(squared / noise, freedom) if noise > 0 else _ALL_BUT_SURE
         if z > levels.moved:
             found_moved.append(Change(row, sqrt(squared), None, z))
     size = window.batches[-1].size if suspects_share else 0.0
     for row in suspects_share:
-        now, then, n_then = evidence[4:, row].tolist()
+        now = evidence.item(Evidence.SHARE, row)
+        then = evidence.item(Evidence.SHARE_BEFORE, row)
+        n_then = evidence.item(Evidence.POINTS_BEFORE, row)
         z = _root_deviance(now * size, size, then * n_then, n_then)
         if z > levels.share:
             found_shares.append(Change(row, now, then, z))

@@ -19,6 +19,7 @@ from kmeander.tracking.significance import (
     FALSE_ALARMS,
     Change,
     Changes,
+    Evidence,
     Levels,
     levels_for,
     significant_changes,
@@ -121,7 +122,11 @@ def track(
             lineage.ids,
             limits.threads,
         )
-    return Tracked(matched._replace(variance=frozen(changes.evidence[0])), tuple(events), why)
+    return Tracked(
+        matched._replace(variance=frozen(changes.evidence_row(Evidence.VARIANCE))),
+        tuple(events),
+        why,
+    )
 
 
 def _begins(arrival: DriftTest, last: Step | None, levels: Levels) -> bool:
@@ -196,7 +201,7 @@ def _move_and_share_events(
     for then, row in rows.items():
         if index - since[row] >= n_batches - 1:
             home[row], home_variance[row] = before[then], lineage.variance[then]
-            home_share[row] = changes.share_before[then]
+            home_share[row] = changes.evidence_row(Evidence.SHARE_BEFORE)[then]
         since[row] = index
     return events, lineage._replace(
         since=frozen(since),
