@@ -1,4 +1,4 @@
-"""Two directions in which points differ most, for drawing them."""
+"""First two principal components (PCA by power iteration with deflation), to draw points in 2D."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from kmeander.arrays import Points
 
-_MOST_ITERATIONS = 1000
+_MAX_ITERATIONS = 1000
 
 
 def projection(points: Points) -> dict[str, Any]:
     """Return the mean of `points` and their first two principal components, as lists.
 
-    Found by orthogonal iteration, with sums in a fixed order: BLAS would let the last digits
-    depend on its number of threads. The largest entry of a component is positive; where points
-    vary in fewer directions the components that are left over are 0.
+    Found by power iteration with deflation, with sums in a fixed order: BLAS would let the last
+    digits depend on its number of threads. The largest entry of a component is positive; where
+    points vary in fewer directions the components that are left over are 0.
 
     Examples
     --------
@@ -33,12 +33,12 @@ def projection(points: Points) -> dict[str, Any]:
     found: list[NDArray[np.float64]] = []
     for _ in range(2):
         found.append(_principal(centred))
-        centred = centred - _times(centred, found[-1])[:, np.newaxis] * found[-1]
+        centred = centred - _matrix_vector(centred, found[-1])[:, np.newaxis] * found[-1]
     # Adding 0 turns -0.0 into 0.0.
     return {"mean": mean.tolist(), "components": [(part + 0.0).tolist() for part in found]}
 
 
-def _times(rows: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
+def _matrix_vector(rows: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
     products: NDArray[np.float64] = (rows * vector).sum(axis=1)
     return products
 
@@ -52,15 +52,15 @@ def _principal(centred: NDArray[np.float64]) -> NDArray[np.float64]:
     # Begin with the row that lies farthest out, in which the direction surely has a part.
     direction = centred[int(np.argmax((centred * centred).sum(axis=1)))].copy()
     direction /= np.sqrt((direction * direction).sum())
-    for _ in range(_MOST_ITERATIONS):
+    for _ in range(_MAX_ITERATIONS):
         if products is not None:
-            image = _times(products, direction)
+            updated = _matrix_vector(products, direction)
         else:
-            image = (_times(centred, direction)[:, np.newaxis] * centred).sum(axis=0)
-        image /= np.sqrt((image * image).sum())
-        moved = np.abs(image - direction).max()
-        direction = image
-        if moved < 1e-12:
+            updated = (_matrix_vector(centred, direction)[:, np.newaxis] * centred).sum(axis=0)
+        updated /= np.sqrt((updated * updated).sum())
+        change = np.abs(updated - direction).max()
+        direction = updated
+        if change < 1e-12:
             break
     sign = 1.0 if direction[int(np.argmax(np.abs(direction)))] > 0 else -1.0
     signed: NDArray[np.float64] = direction * sign
