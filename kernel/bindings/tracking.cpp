@@ -16,10 +16,10 @@ namespace {
 using kmeander::DecayedWindow;
 using kmeander::Partition;
 
-void valleys(const WindowHandle &handle, std::size_t first, const Partition &partition,
-             const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
-             double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
-             Out1<double> as_two) {
+void score_dips(const WindowHandle &handle, std::size_t first, const Partition &partition,
+                const Centroids &centroids, const Weights &masses, std::size_t rows_per_cluster,
+                double shallow, Out1<std::int32_t> neighbours, Out1<double> as_one,
+                Out1<double> as_two) {
     const DecayedWindow &window = handle.window();
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(k > 0 && rows_per_cluster > 0, "no centroids or rows");
@@ -33,9 +33,9 @@ void valleys(const WindowHandle &handle, std::size_t first, const Partition &par
     std::size_t n_points = 0;
     for (std::size_t b = first; b < window.size(); ++b) n_points += window[b].rows.count;
     need(partition.n_points() >= window.n_points(), "labels and points differ in length");
-    kmeander::score_valleys(
-        window.labelled(first, window.size(), partition.last_labels(n_points, k)), places, k,
-        weights, rows_per_cluster, shallow, neighbours.data(), as_one.data(), as_two.data());
+    kmeander::score_dips(window.labelled(first, window.size(), partition.last_labels(n_points, k)),
+                         places, k, weights, rows_per_cluster, shallow, neighbours.data(),
+                         as_one.data(), as_two.data());
 }
 
 using Candidates =
@@ -122,8 +122,8 @@ ExplanationTuple explain(const WindowHandle &handle, std::size_t n_batches,
 
 void define_tracking(nb::module_ &module) {
     using namespace nb::literals;
-    module.def("valleys", &valleys, "window"_a, "first"_a, "partition"_a, "centroids"_a.noconvert(),
-               "masses"_a.noconvert(), "rows_per_cluster"_a, "shallow"_a,
+    module.def("score_dips", &score_dips, "window"_a, "first"_a, "partition"_a,
+               "centroids"_a.noconvert(), "masses"_a.noconvert(), "rows_per_cluster"_a, "shallow"_a,
                "neighbours"_a.noconvert(), "as_one"_a.noconvert(), "as_two"_a.noconvert());
     module.def("find_candidate_changes", &find_candidate_changes, "partition"_a, "window"_a,
                "points_per_mass"_a.noconvert().none(), "is_whole"_a.noconvert().none(),

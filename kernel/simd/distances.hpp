@@ -1,4 +1,4 @@
-// Squared distances and dot products of points, and power iteration. For loops.cpp alone.
+// Squared distances and dot products of points. For loops.cpp alone.
 #pragma once
 
 #include "simd/vectors.hpp"
@@ -207,22 +207,22 @@ void squared_pairs(const double *const *points, const double *const *others, std
         squared[i] = total(squared_gaps(points[i], others[i], d));
 }
 
-// Up to W ways at once: their sums stay in registers.
+// Along exactly W directions at once: their sums stay in registers.
 template <class T, int W>
 inline void project_one(const T *x, std::size_t d, const double *centroid,
-                        const double *const *ways, double *squared, double *along,
+                        const double *const *directions, double *squared, double *along,
                         std::size_t stride) {
     Four sums[W + 1] = {};
     std::size_t j = 0;
     for (; j + 4 <= d; j += 4) {
         const Four gap = load_four(x + j) - load_four(centroid + j);
         sums[W] = sums[W] + gap * gap;
-        for (int w = 0; w < W; ++w) sums[w] = sums[w] + gap * load_four(ways[w] + j);
+        for (int w = 0; w < W; ++w) sums[w] = sums[w] + gap * load_four(directions[w] + j);
     }
     if (j < d) {
         const Four gap = load_rest(x + j, d - j) - load_rest(centroid + j, d - j);
         sums[W] = sums[W] + gap * gap;
-        for (int w = 0; w < W; ++w) sums[w] = sums[w] + gap * load_rest(ways[w] + j, d - j);
+        for (int w = 0; w < W; ++w) sums[w] = sums[w] + gap * load_rest(directions[w] + j, d - j);
     }
     *squared = total(sums[W]);
     for (int w = 0; w < W; ++w) along[w * stride] = total(sums[w]);
@@ -230,104 +230,28 @@ inline void project_one(const T *x, std::size_t d, const double *centroid,
 
 template <class T>
 void project_of(const void *const *points, std::size_t count, std::size_t d, const double *centroid,
-                const double *const *ways, std::size_t n_ways, double *squared, double *along,
-                std::size_t stride) {
+                const double *const *directions, std::size_t n_directions, double *squared,
+                double *along, std::size_t stride) {
     for (std::size_t i = 0; i < count; ++i) {
         const T *x = static_cast<const T *>(points[i]);
         std::size_t w = 0;
-        for (; w + 3 <= n_ways; w += 3)
-            project_one<T, 3>(x, d, centroid, ways + w, squared + i, along + w * stride + i,
+        for (; w + 3 <= n_directions; w += 3)
+            project_one<T, 3>(x, d, centroid, directions + w, squared + i, along + w * stride + i,
                               stride);
-        for (; w + 2 <= n_ways; w += 2)
-            project_one<T, 2>(x, d, centroid, ways + w, squared + i, along + w * stride + i,
+        for (; w + 2 <= n_directions; w += 2)
+            project_one<T, 2>(x, d, centroid, directions + w, squared + i, along + w * stride + i,
                               stride);
-        for (; w < n_ways; ++w)
-            project_one<T, 1>(x, d, centroid, ways + w, squared + i, along + w * stride + i,
+        for (; w < n_directions; ++w)
+            project_one<T, 1>(x, d, centroid, directions + w, squared + i, along + w * stride + i,
                               stride);
     }
 }
 
 void project(const void *const *points, bool is_float32, std::size_t count, std::size_t d,
-             const double *centroid, const double *const *ways, std::size_t n_ways, double *squared,
-             double *along, std::size_t stride) {
+             const double *centroid, const double *const *directions, std::size_t n_directions,
+             double *squared, double *along, std::size_t stride) {
     const auto run = is_float32 ? project_of<float> : project_of<double>;
-    run(points, count, d, centroid, ways, n_ways, squared, along, stride);
-}
-
-inline void store_four(const Four &values, double *to) {
-    __builtin_memcpy(to, &values, sizeof values);
-}
-
-// Add four rows to `sums`, each times its factor.
-inline void add_four_scaled(const double *rows, std::size_t width, const Four &factors,
-                            double *sums) {
-    for (std::size_t j = 0; j < width; j += 4) {
-        const Four one =
-            factors[0] * load_four(rows + j) + factors[1] * load_four(rows + width + j);
-        const Four other = factors[2] * load_four(rows + 2 * width + j) +
-                           factors[3] * load_four(rows + 3 * width + j);
-        store_four(load_four(sums + j) + (one + other), sums + j);
-    }
-}
-
-// Products of four rows with `way`.
-inline Four four_products(const double *rows, std::size_t width, const double *way) {
-    Four parts[4] = {};
-    for (std::size_t j = 0; j < width; j += 4) {
-        const Four values = load_four(way + j);
-        for (std::size_t r = 0; r < 4; ++r)
-            parts[r] = parts[r] + load_four(rows + r * width + j) * values;
-    }
-    const Four low = __builtin_shufflevector(parts[0], parts[1], 0, 4, 2, 6);
-    const Four high = __builtin_shufflevector(parts[0], parts[1], 1, 5, 3, 7);
-    const Four low2 = __builtin_shufflevector(parts[2], parts[3], 0, 4, 2, 6);
-    const Four high2 = __builtin_shufflevector(parts[2], parts[3], 1, 5, 3, 7);
-    const Four pair = low + high, pair2 = low2 + high2;  // halves of the first two, of the others
-    return __builtin_shufflevector(pair, pair2, 0, 1, 4, 5) +
-           __builtin_shufflevector(pair, pair2, 2, 3, 6, 7);
-}
-
-void find_direction(double *rows, const double *weights, std::size_t count, std::size_t width,
-                    std::size_t n_steps, double *__restrict way, double *__restrict room) {
-    const auto clear = [width](double *values) {
-        __builtin_memset(values, 0, width * sizeof *values);
-    };
-    clear(room);
-    for (std::size_t i = 0; i < count; i += 4)
-        add_four_scaled(rows + i * width, width, load_four(weights + i), room);
-    clear(way);
-    for (std::size_t i = 0; i < count; ++i) {
-        double *row = rows + i * width;
-        for (std::size_t j = 0; j < width; j += 4) {
-            const Four gap = load_four(row + j) - load_four(room + j);
-            store_four(gap, row + j);
-            store_four(load_four(way + j) + weights[i] * gap * gap, way + j);
-        }
-    }
-    std::size_t widest = 0;
-    for (std::size_t j = 1; j < width; ++j)
-        if (way[j] > way[widest]) widest = j;
-    const bool varies = way[widest] > 0.0;
-    clear(way);
-    if (!varies) return;
-    for (std::size_t step = 0; step < n_steps; ++step) {
-        clear(room);
-        for (std::size_t i = 0; i < count; i += 4) {
-            const double *four = rows + i * width, *column = four + widest;
-            // The first way is that of one column.
-            const Four along =
-                step == 0 ? Four{column[0], column[width], column[2 * width], column[3 * width]}
-                          : four_products(four, width, way);
-            add_four_scaled(four, width, load_four(weights + i) * along, room);
-        }
-        double largest = 0.0;
-        for (std::size_t j = 0; j < width; ++j) {
-            const double size = __builtin_fabs(room[j]);
-            largest = size > largest ? size : largest;
-        }
-        // Only its direction matters; scaled so that nothing overflows.
-        for (std::size_t j = 0; j < width; ++j) way[j] = largest > 0.0 ? room[j] / largest : 0.0;
-    }
+    run(points, count, d, centroid, directions, n_directions, squared, along, stride);
 }
 
 }  // namespace

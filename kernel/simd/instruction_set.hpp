@@ -95,17 +95,19 @@ struct InstructionSet {
                           std::size_t count, std::size_t d, double *squared);
 
     // For rows here and there, all float32 or all float64, less `centroid`: their squared lengths,
-    // and their products with each of `n_ways` (d,), one line of `along` (n_ways, stride) each.
+    // and their products with each of `n_directions` (d,), one line of `along`
+    // (n_directions, stride) each.
     void (*project)(const void *const *points, bool is_float32, std::size_t count, std::size_t d,
-                    const double *centroid, const double *const *ways, std::size_t n_ways,
-                    double *squared, double *along, std::size_t stride);
+                    const double *centroid, const double *const *directions,
+                    std::size_t n_directions, double *squared, double *along, std::size_t stride);
 
-    // The direction `way` (width,) in which `rows` (count, width) vary most, by `n_steps` of power
+    // The `direction` (width,) in which `rows` (count, width) vary most, by `n_steps` of power
     // iteration from the column that varies most; all zero where nothing varies. `weights` sum
-    // to 1. The mean is taken from the rows; `room` (width,) is needed on the way. Both numbers are
+    // to 1. The mean is taken from the rows; `scratch` (width,) is overwritten. Both numbers are
     // multiples of 4: rows may weigh 0, and columns be 0.
     void (*find_direction)(double *rows, const double *weights, std::size_t count,
-                           std::size_t width, std::size_t n_steps, double *way, double *room);
+                           std::size_t width, std::size_t n_steps, double *direction,
+                           double *scratch);
 
     // Where rows of a cluster lie on the line of squared length `length` from its centroid to
     // another's (or from that one, if not `is_from`): 0 is the one end, 1 the other. `shares` are

@@ -8,6 +8,7 @@
 #include "simd/distances.hpp"
 #include "simd/instruction_set.hpp"
 #include "simd/lines.hpp"
+#include "simd/power_iteration.hpp"
 #include "simd/screen.hpp"
 #include "simd/sums.hpp"
 

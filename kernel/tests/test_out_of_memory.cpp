@@ -231,8 +231,8 @@ TEST_P(OutOfMemory, InTestsOfModality) {
     expect_bad_alloc_at_every_allocation([&] {
         std::vector<std::int32_t> neighbours(3);
         std::vector<double> as_one(3), as_two(3);
-        score_valleys(batches, centroids.data(), 3, masses.data(), 256, 0.5, neighbours.data(),
-                      as_one.data(), as_two.data());
+        score_dips(batches, centroids.data(), 3, masses.data(), 256, 0.5, neighbours.data(),
+                   as_one.data(), as_two.data());
         Result result(as_one);
         append(result, as_two);
         return result;

@@ -71,7 +71,7 @@ double least_score(const LineHistogram &line, double ratio) {
 }
 
 double score_as_one(const LineHistogram &line, double shallow) {
-    // What fills the valley must still be coming, not only be remembered.
+    // What fills the dip must still be coming, not only be remembered.
     double newest = 0.0, newest_between = 0.0, between = 0.0;
     for (const double weight : line.bins[1]) newest += weight;
     for (const std::size_t bin : {2, 3, 4}) {
@@ -110,18 +110,19 @@ public:
     }
     // How many are of the newest batch.
     std::size_t n_newest(std::size_t cluster) const { return n_newest_[cluster]; }
-    // Row i of the cluster as doubles: in place where it is stored so, else in `room`.
-    const double *point(std::size_t cluster, std::size_t i, double *room) const {
+    // Row i of the cluster as doubles: in place where it is stored so, else in `scratch`.
+    const double *point(std::size_t cluster, std::size_t i, double *scratch) const {
         const PointIndex place = places_[cluster * most_ + i];
-        return point_at(batches_[place.batch].rows, place.row, room);
+        return point_at(batches_[place.batch].rows, place.row, scratch);
     }
     // All rows of the cluster less `centroid`: see `InstructionSet::project`.
     void project(std::size_t cluster, const double *centroid,
-                 const std::vector<const double *> &ways, double *squared, double *along) const {
+                 const std::vector<const double *> &directions, double *squared,
+                 double *along) const {
         const void *points[kBlockRows];
         const PointIndex *places = places_.data() + cluster * most_;
         const std::size_t n_rows = counts_[cluster];
-        // Batches may differ in type: as many at once as have the same.
+        // Batches may differ in type: each run of rows of one type at once.
         for (std::size_t begin = 0, end = 0; begin < n_rows; begin = end) {
             const bool is_float32 = batches_[places[begin].batch].rows.is_float32;
             for (; end < n_rows && end - begin < kBlockRows; ++end) {
@@ -130,8 +131,8 @@ public:
                 points[end - begin] = row_at(rows, places[end].row);
             }
             instruction_set().project(points, is_float32, end - begin,
-                                      batches_.front().rows.columns, centroid, ways.data(),
-                                      ways.size(), squared + begin, along + begin, most_);
+                                      batches_.front().rows.columns, centroid, directions.data(),
+                                      directions.size(), squared + begin, along + begin, most_);
         }
     }
 
@@ -145,23 +146,23 @@ private:
 // The line from a cluster to its nearest neighbour.
 struct NeighbourLine {
     std::size_t from, to;
-    std::vector<double> way;
-    double squared;  // length of the way
+    std::vector<double> direction;
+    double squared;  // length of the direction
     LineHistogram histogram;
 };
 
 std::vector<NeighbourLine> lines_to_neighbours(const NewestPoints &rows, const double *centroids,
                                                std::size_t k, std::size_t d,
                                                std::int32_t *neighbours) {
-    std::vector<double> least(k, INFINITY), way(d);
+    std::vector<double> least(k, INFINITY), direction(d);
     std::fill_n(neighbours, k, -1);
     for (std::size_t a = 0; a < k; ++a) {
         if (rows.count(a) == 0) continue;
         for (std::size_t b = 0; b < a; ++b) {
             if (rows.count(b) == 0) continue;
             for (std::size_t j = 0; j < d; ++j)
-                way[j] = centroids[b * d + j] - centroids[a * d + j];
-            const double squared = dot(way.data(), way.data(), d);
+                direction[j] = centroids[b * d + j] - centroids[a * d + j];
+            const double squared = dot(direction.data(), direction.data(), d);
             if (squared < least[a])
                 least[a] = squared, neighbours[a] = static_cast<std::int32_t>(b);
             if (squared < least[b])
@@ -173,8 +174,9 @@ std::vector<NeighbourLine> lines_to_neighbours(const NewestPoints &rows, const d
         if (neighbours[a] < 0 || !(least[a] > 0.0)) continue;
         const std::size_t b = static_cast<std::size_t>(neighbours[a]);
         if (b < a && static_cast<std::size_t>(neighbours[b]) == a) continue;  // the same line
-        for (std::size_t j = 0; j < d; ++j) way[j] = centroids[b * d + j] - centroids[a * d + j];
-        lines.push_back({a, b, way, least[a], {}});
+        for (std::size_t j = 0; j < d; ++j)
+            direction[j] = centroids[b * d + j] - centroids[a * d + j];
+        lines.push_back({a, b, direction, least[a], {}});
     }
     return lines;
 }
@@ -183,7 +185,11 @@ std::vector<NeighbourLine> lines_to_neighbours(const NewestPoints &rows, const d
 class PrincipalDirection {
 public:
     explicit PrincipalDirection(std::size_t d)
-        : d_(d), width_((d + 3) / 4 * 4), rows_(kFewRows * width_), way_(width_), room_(width_) {}
+        : d_(d),
+          width_((d + 3) / 4 * 4),
+          rows_(kFewRows * width_),
+          direction_(width_),
+          scratch_(width_) {}
 
     const double *find(const NewestPoints &rows, std::size_t cluster) {
         const std::size_t count = std::min(kFewRows, rows.count(cluster));
@@ -193,21 +199,21 @@ public:
         for (std::size_t i = 0; i < count; ++i) {
             // Evenly among all, so that the newest batch does not decide alone.
             const std::size_t chosen = i * rows.count(cluster) / count;
-            const double *point = rows.point(cluster, chosen, room_.data());
+            const double *point = rows.point(cluster, chosen, scratch_.data());
             mass += weights[i] = rows.weight(cluster, chosen);
             std::copy_n(point, d_, rows_.data() + i * width_);
         }
         for (std::size_t i = 0; i < count; ++i) weights[i] /= mass;
         instruction_set().find_direction(rows_.data(), weights, n_filled, width_, kPowerSteps,
-                                         way_.data(), room_.data());
-        return way_.data();
+                                         direction_.data(), scratch_.data());
+        return direction_.data();
     }
 
 private:
     static constexpr std::size_t kFewRows = 64;
 
-    const std::size_t d_, width_;  // all columns, and as many as fill whole vectors
-    Buffer<double> rows_, way_, room_;
+    const std::size_t d_, width_;  // columns, and columns padded to whole vectors
+    Buffer<double> rows_, direction_, scratch_;
 };
 
 // Rows of one cluster along its direction.
@@ -258,9 +264,9 @@ struct ProjectedPoints {
 
 }  // namespace
 
-void score_valleys(const std::vector<LabelledBatch> &batches, const double *centroids,
-                   std::size_t k, const double *masses, std::size_t rows_per_cluster,
-                   double shallow, std::int32_t *neighbours, double *as_one, double *as_two) {
+void score_dips(const std::vector<LabelledBatch> &batches, const double *centroids, std::size_t k,
+                const double *masses, std::size_t rows_per_cluster, double shallow,
+                std::int32_t *neighbours, double *as_one, double *as_two) {
     const std::size_t d = batches.front().rows.columns;
     const NewestPoints rows(batches, k, rows_per_cluster);
     std::vector<NeighbourLine> lines = lines_to_neighbours(rows, centroids, k, d, neighbours);
@@ -268,23 +274,23 @@ void score_valleys(const std::vector<LabelledBatch> &batches, const double *cent
     for (NeighbourLine &line : lines)
         for (const std::size_t end : {line.from, line.to}) lines_of[end].push_back(&line);
 
-    PrincipalDirection direction(d);
+    PrincipalDirection principal(d);
     ProjectedPoints along(rows_per_cluster);
     Buffer<double> squared(rows_per_cluster), own(rows_per_cluster), places(rows_per_cluster),
         products;
-    std::vector<const double *> ways;
+    std::vector<const double *> directions;
     for (std::size_t a = 0; a < k; ++a) {
         as_one[a] = as_two[a] = 0.0;
         along.begin(rows, a);
         if (along.count == 0) continue;
-        ways = {direction.find(rows, a)};
-        for (const NeighbourLine *line : lines_of[a]) ways.push_back(line->way.data());
-        products.resize(ways.size() * rows_per_cluster);
-        rows.project(a, centroids + a * d, ways, squared.data(), products.data());
+        directions = {principal.find(rows, a)};
+        for (const NeighbourLine *line : lines_of[a]) directions.push_back(line->direction.data());
+        products.resize(directions.size() * rows_per_cluster);
+        rows.project(a, centroids + a * d, directions, squared.data(), products.data());
         std::copy_n(products.data(), along.count, along.places.begin());
         for (std::size_t i = 0; i < along.count; ++i) {
-            // Every row has drawn its own centroid towards itself, which opens a valley where there
-            // is none; so each is seen from the centroid made without it.
+            // Every row has drawn its own centroid towards itself, which opens a dip where there is
+            // none; so each is seen from the centroid made without it.
             const double rest = masses[a] - along.weights[i];
             own[i] = rest > 0.0 ? along.weights[i] / rest : 0.0;
         }

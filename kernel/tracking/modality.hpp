@@ -1,5 +1,5 @@
-// Modality of clusters: are two of them one mode, or does one hold two? A test for a valley in the
-// density between them.
+// Modality of clusters: are two of them one mode, or does one hold two? A test for a dip, a
+// minimum of the density between two modes: a valley between two peaks.
 //
 // Points are projected on a line and counted in five equal bins, the first about one end, the last
 // about the other, three between. Between two clusters one of the three is emptier than both ends;
@@ -25,8 +25,8 @@ namespace kmeander {
 // whether it is two: some bin between holds less than the emptier end.
 //
 // `masses` are those of the clusters that `centroids` are the means of.
-void score_valleys(const std::vector<LabelledBatch> &batches, const double *centroids,
-                   std::size_t k, const double *masses, std::size_t rows_per_cluster,
-                   double shallow, std::int32_t *neighbours, double *as_one, double *as_two);
+void score_dips(const std::vector<LabelledBatch> &batches, const double *centroids, std::size_t k,
+                const double *masses, std::size_t rows_per_cluster, double shallow,
+                std::int32_t *neighbours, double *as_one, double *as_two);
 
 }  // namespace kmeander

@@ -160,14 +160,14 @@ def swap(
 ) -> tuple[Partition, int, int, list[int]] | None: ...
 
 # swaps, distances computed, clusters swapped; None if not all points are known at the centroids
-def valleys(
+def score_dips(
     window: WindowHandle,
     first: int,  # batches before it are not looked at
     partition: Partition,  # in   of all points
     centroids: Centroids,  # in   (k, d)
     masses: Masses,  # in   (k,)  of the clusters whose means the centroids are
     rows_per_cluster: int,  # newest rows of each cluster that are looked at
-    shallow: float,  # bins between hold more than this times the emptier end: no valley
+    shallow: float,  # bins between hold more than this times the emptier end: no dip
     neighbours: Labels,  # out  (k,)  nearest other cluster, or -1
     as_one: NDArray[np.float64],  # out  (k,)  score of being one cluster with it
     as_two: NDArray[np.float64],  # out  (k,)  score of being two clusters

@@ -95,7 +95,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "window": WINDOW, "older": PARTITION, "newest": PARTITION, "centroids": CENTROIDS,
         "uniforms": np.full(3, 0.5), "n_threads": 1,
     },
-    "valleys": {
+    "score_dips": {
         "window": WINDOW, "first": 0, "partition": KNOWN, "centroids": CENTROIDS,
         "masses": np.ones(2), "rows_per_cluster": 9, "shallow": 0.5,
         "neighbours": np.zeros(2, np.int32), "as_one": np.zeros(2), "as_two": np.zeros(2),
@@ -222,12 +222,12 @@ LLOYD_OF_THREE: dict[str, Any] = {
         ("no batches", "lloyd", {"window": _kernel.WindowHandle((), [], 0.5)}),
         ("places before do not fit the centroids", "lloyd", {"before": None}),
         ("labels and points differ in length", "swap", {"newest": PARTITION.without(0, 1)}),
-        ("labels of no cluster", "valleys", {
+        ("labels of no cluster", "score_dips", {
             "partition": BARE, "centroids": CENTROIDS[:1], "masses": np.ones(1),
             "neighbours": np.zeros(1, np.int32), "as_one": np.zeros(1), "as_two": np.zeros(1),
         }),
-        ("labels and points differ in length", "valleys", {"partition": PARTITION}),
-        ("no such batch", "valleys", {"first": 2}),
+        ("labels and points differ in length", "score_dips", {"partition": PARTITION}),
+        ("no such batch", "score_dips", {"first": 2}),
         ("a partition without sums", "find_candidate_changes", {"partition": BARE}),
         *(
             (

@@ -46,7 +46,7 @@ def test_scores_are_those_of_the_plain_loops(
     window = windows(seed, n_clusters, n_features, n_batches, dtype)
     start = np.random.default_rng(seed).normal(size=(n_clusters, n_features))
     fit = fit_window(window, start, Limits())
-    scores = shape.score_valleys(fit.window, fit.centroids, fit.masses)
+    scores = shape.score_dips(fit.window, fit.centroids, fit.masses)
     first = 0
     while window.decay[first] < shape.LEAST_DECAY:
         first += 1
@@ -215,7 +215,7 @@ def test_units_do_not_matter(seed: int, scale: float, weight: float) -> None:
     for by, per in ((1.0, 1.0), (scale, weight)):
         window = Window(0.5).joined_by(by * points, per * weights)
         fit = fit_window(window, by * points[:2], Limits())
-        found.append(shape.score_valleys(fit.window, fit.centroids, fit.masses))
+        found.append(shape.score_dips(fit.window, fit.centroids, fit.masses))
     np.testing.assert_allclose(found[1].as_one, found[0].as_one, atol=1e-6)
     np.testing.assert_allclose(found[1].as_two, found[0].as_two, atol=1e-6)
 

@@ -35,20 +35,22 @@ SHALLOW = 1 / 2
 # beyond this score (one chance in twenty) nothing is said of it and its neighbours.
 _DOUBTFUL = 1.645
 
-# Bins between the ends; a valley may be in any of them.
+# Bins between the ends; a dip may be in any of them.
 _N_BETWEEN = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Valleys:
-    """Scores that are standard normal at the border and large beyond it.
+class DipScores:
+    """Scores of dips: standard normal at the border, and large beyond it.
+
+    A dip is a minimum of the density between two modes: a valley between two peaks.
 
     Parameters
     ----------
     neighbours : ndarray of shape (n_clusters,)
         The nearest other cluster, or -1.
     as_one : ndarray of shape (n_clusters,)
-        How surely there is no valley between the two.
+        How surely there is no dip between the two.
     as_two : ndarray of shape (n_clusters,)
         How surely there is one within the cluster.
     """
@@ -78,7 +80,7 @@ def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     >>> misfits(window, np.array([[0.5], [1.5], [53.0]]), np.array([200.0, 200.0, 400.0]))
     Misfits(merged=((0, 1),), holds_two=(2,))
     """
-    found = score_valleys(window, centroids, masses)
+    found = score_dips(window, centroids, masses)
     limit_one, limit_two = _limits(len(centroids))
     pairs = {
         (min(a, b), max(a, b))
@@ -89,14 +91,14 @@ def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     return Misfits(tuple(sorted(pairs)), tuple(np.flatnonzero(found.as_two > limit_two).tolist()))
 
 
-def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valleys:
+def score_dips(window: Window, centroids: Centroids, masses: Masses) -> DipScores:
     """Score each cluster of a window whose partition covers all of its points."""
     assert window.partition is not None
     n_clusters = len(centroids)
     neighbours: Labels = np.empty(n_clusters, dtype=np.int32)
     as_one, as_two = np.empty((2, n_clusters))
     first = len(window.batches) - window.n_recent(LABELS_PER_CLUSTER * n_clusters, LEAST_DECAY)
-    _kernel.valleys(
+    _kernel.score_dips(
         window.handle,
         first,
         window.partition,
@@ -108,7 +110,7 @@ def score_valleys(window: Window, centroids: Centroids, masses: Masses) -> Valle
         as_one,
         as_two,
     )
-    return Valleys(neighbours, as_one, as_two)
+    return DipScores(neighbours, as_one, as_two)
 
 
 @lru_cache
