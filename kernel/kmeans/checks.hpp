@@ -1,5 +1,4 @@
-// Checks of what the caller hands over: the last line of defence, so that nothing is ever read or
-// written outside an array.
+// Argument checks, so that nothing is ever read or written outside an array.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +13,9 @@ inline void need(bool fits, const char *what) {
     if (!fits) throw std::invalid_argument(std::string("kernel: ") + what);
 }
 
-// A label outside the clusters would be followed out of the arrays.
+// A label outside [0, k) would index out of bounds.
 inline bool are_labels(std::span<const std::int32_t> labels, std::size_t k) {
-    bool all = true;  // without a way out, so that many are compared at once
+    bool all = true;  // no early exit, so the loop vectorises
     for (const std::int32_t label : labels)
         all &= static_cast<std::uint32_t>(label) < static_cast<std::uint32_t>(k);
     return all;

@@ -23,8 +23,8 @@ public:
     // Rows, in order of their batches, have gone from one cluster to another.
     void reassign(const std::vector<Reassignment> &reassigned);
 
-    // Sum again what moving rows cannot give: new batches, and clusters that have lost so much mass
-    // that what is left would be rounding.
+    // Sum again what moving rows cannot give: new batches, and clusters that have lost most of
+    // their mass, where the difference would be rounding.
     void recompute_cancelled();
 
     // Sum again every dirty cluster, and its scatter.

@@ -185,8 +185,8 @@ void HamerlyAssigner::activate(std::size_t epoch) {
     });
 }
 
-// Find the batches of which so many points, just activated, are undecided that it is cheaper to
-// measure all of them.
+// Find the batches with enough undecided points among those just activated that it is cheaper to
+// measure the whole batch.
 void HamerlyAssigner::find_loose() {
     bool any = false;
     for (std::size_t b = 0; b < batches_.size(); ++b) any |= may_be_loose(b);
@@ -233,9 +233,9 @@ void HamerlyAssigner::resize_active(std::size_t size) {
 // centroids moved far are swept at every pass since. Where few passes follow, it is not worth
 // making them inactive.
 bool HamerlyAssigner::is_mostly_decided() const {
-    return active_.size() >= costs::kLongList && n_sweeps_ >= costs::kSweepsBefore &&
-           costs::kMostlyDecided * n_found_ < active_.size() &&
-           costs::kPartOfPoints * static_cast<double>(active_.size()) > n_points_;
+    return active_.size() >= costs::kMinActive && n_sweeps_ >= costs::kMinSweeps &&
+           costs::kActivePerUndecided * n_found_ < active_.size() &&
+           costs::kMaxPointsPerActive * static_cast<double>(active_.size()) > n_points_;
 }
 
 // Begin the epoch of `centroids`. Where there are too many epochs or active points, all bounds are

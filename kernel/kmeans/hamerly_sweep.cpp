@@ -154,7 +154,7 @@ void HamerlyAssigner::measure_own(const std::uint32_t *found, std::size_t count,
     const auto rows_of = [&](std::size_t f) -> const PointsView & {
         return batches_[active_[found[f]].batch].rows;
     };
-    // Batches may differ in type: as many at once as have the same.
+    // Batches may differ in type: each run of rows of one type at once.
     for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
         const bool is_float32 = rows_of(begin).is_float32;
         for (; end < count && rows_of(end).is_float32 == is_float32; ++end)

@@ -38,13 +38,13 @@ constexpr std::size_t kCopiedPoints = 32768;  // estimated
 constexpr std::size_t kMeasuredGroups = 8;    // groups of kGroupRows rows; estimated
 
 // Active set (kmeans/hamerly.cpp).
-// Points are activated this far beyond the present displacement; estimated.
+// Factor on the present margin limit up to which points are activated at once; estimated.
 constexpr float kActivateAhead = 2.0F;
-// The active set is emptied where it has at least kLongList points, kMostlyDecided times what the
-// last sweep found undecided, one in kPartOfPoints of all, after kSweepsBefore sweeps. Measured:
-// "A crowded active set is emptied".
-constexpr std::size_t kLongList = 32768, kMostlyDecided = 16, kSweepsBefore = 8;
-constexpr double kPartOfPoints = 4.0;
+// The active set is emptied where all four hold. Measured: "A crowded active set is emptied".
+constexpr std::size_t kMinActive = 32768;        // active points, at least
+constexpr std::size_t kMinSweeps = 8;            // sweeps since it was last emptied, at least
+constexpr std::size_t kActivePerUndecided = 16;  // active / undecided in the last sweep, more than
+constexpr double kMaxPointsPerActive = 4.0;      // all points / active points, less than
 
 // Full pass instead of bounds (kmeans/hamerly.cpp). Measured: "Where there are few values of
 // centroids, active points are measured whole".

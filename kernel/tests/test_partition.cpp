@@ -1,4 +1,4 @@
-// The partition: slices share arrays and leave out what has gone; a fit goes on from what is known.
+// Tests of Partition: slicing, renumbering, warm-started fits.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -75,19 +75,22 @@ TEST(Partition, IsNumberedAnew) {
                  std::invalid_argument);
 }
 
-class WindowOfThree : public ::testing::Test {
+class ThreeBatches : public ::testing::Test {
 protected:
-    WindowOfThree() : points_(3 * 40 * 2) {
+    ThreeBatches() : points_(3 * kRows * kColumns) {
         std::mt19937_64 random(5);
         std::normal_distribution<double> normal;
         for (double &value : points_) value = normal(random);
     }
 
+    // Batches [first, end) as a window; the last is the newest.
     DecayedWindow window(std::size_t first, std::size_t end) const {
         std::vector<BatchView> batches;
         std::vector<double> ages;
         for (std::size_t b = first; b < end; ++b) {
-            batches.push_back({{points_.data() + b * 80, false, 40, 2}, nullptr, 40.0});
+            batches.push_back({{points_.data() + b * kRows * kColumns, false, kRows, kColumns},
+                               nullptr,
+                               static_cast<double>(kRows)});
             ages.push_back(static_cast<double>(end - 1 - b));
         }
         return DecayedWindow(batches, ages, 0.5);
@@ -97,36 +100,39 @@ protected:
         return {max_iter, 0.0, 1, [] { return false; }};
     }
 
+    static constexpr std::size_t kRows = 40, kColumns = 2, kClusters = 4;
+
     std::vector<double> points_;
-    std::vector<double> masses_ = std::vector<double>(4);
+    std::vector<double> masses_ = std::vector<double>(kClusters);
 };
 
-TEST_F(WindowOfThree, GivesTheSameFitWhateverIsKnown) {
-    std::vector<double> centroids(points_.begin(), points_.begin() + 8);
-    const LloydFit before =
-        fit_window(window(0, 2), {}, centroids.data(), {4, 2}, limits(50), masses_.data());
-    const Partition older = before.partition.without(1, 40);
+TEST_F(ThreeBatches, GivesTheSameFitWhateverIsKnown) {
+    std::vector<double> centroids(points_.begin(), points_.begin() + kClusters * kColumns);
+    const LloydFit before = fit_window(window(0, 2), {}, centroids.data(), {kClusters, kColumns},
+                                       limits(50), masses_.data());
+    const Partition older = before.partition.without(1, kRows);
     std::vector<double> known = centroids, blank = centroids;
-    const LloydFit one = fit_window(window(1, 3), {&older, nullptr}, known.data(), {4, 2},
-                                    limits(50), masses_.data());
-    const LloydFit other =
-        fit_window(window(1, 3), {}, blank.data(), {4, 2}, limits(50), masses_.data());
+    const LloydFit one = fit_window(window(1, 3), {&older, nullptr}, known.data(),
+                                    {kClusters, kColumns}, limits(50), masses_.data());
+    const LloydFit other = fit_window(window(1, 3), {}, blank.data(), {kClusters, kColumns},
+                                      limits(50), masses_.data());
     EXPECT_EQ(known, blank);
     EXPECT_TRUE(std::equal(one.partition.labels().begin(), one.partition.labels().end(),
                            other.partition.labels().begin()));
     EXPECT_LT(one.report.n_distances, other.report.n_distances);
 }
 
-TEST_F(WindowOfThree, IsSearchedOnlyWhereAllPointsAreKnownAtTheCentroids) {
-    std::vector<double> centroids(points_.begin(), points_.begin() + 8);
+TEST_F(ThreeBatches, IsSearchedOnlyWhereAllPointsAreKnownAtTheCentroids) {
+    std::vector<double> centroids(points_.begin(), points_.begin() + kClusters * kColumns);
     const std::vector<double> uniforms = {0.3};
-    const LloydFit fit =
-        fit_window(window(0, 2), {}, centroids.data(), {4, 2}, limits(50), masses_.data());
-    const Partition older = fit.partition.without(1, 40);
+    const LloydFit fit = fit_window(window(0, 2), {}, centroids.data(), {kClusters, kColumns},
+                                    limits(50), masses_.data());
+    const Partition older = fit.partition.without(1, kRows);
     const auto search = [&](std::size_t end, const Partition *known, double shift) {
         std::vector<double> start = centroids;
         start[0] += shift;
-        return search_window(window(1, end), {known, nullptr}, start.data(), {4, 2}, uniforms, 1);
+        return search_window(window(1, end), {known, nullptr}, start.data(), {kClusters, kColumns},
+                             uniforms, 1);
     };
     EXPECT_TRUE(search(2, &older, 0.0).has_value());
     EXPECT_FALSE(search(2, &older, 1.0).has_value());  // other centroids
@@ -134,10 +140,10 @@ TEST_F(WindowOfThree, IsSearchedOnlyWhereAllPointsAreKnownAtTheCentroids) {
     EXPECT_FALSE(search(3, &older, 0.0).has_value());  // the newest batch is not known
 }
 
-TEST_F(WindowOfThree, WeighsClustersByTheAgeOfTheirPoints) {
-    const Partition labels(std::vector<std::int32_t>(120, 1), nullptr, nullptr);
+TEST_F(ThreeBatches, WeighsClustersByTheAgeOfTheirPoints) {
+    const Partition labels(std::vector<std::int32_t>(3 * kRows, 1), nullptr, nullptr);
     window(0, 3).cluster_masses(labels, masses_);
-    EXPECT_EQ(masses_, (std::vector<double>{0.0, 40.0 * 1.75, 0.0, 0.0}));
+    EXPECT_EQ(masses_, (std::vector<double>{0.0, static_cast<double>(kRows) * 1.75, 0.0, 0.0}));
 }
 
 }  // namespace

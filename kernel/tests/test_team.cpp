@@ -15,7 +15,7 @@
 namespace kmeander {
 namespace {
 
-constexpr double kAlways = 1e12;  // so much work that it is shared
+constexpr double kAlways = 1e12;  // enough work to share any loop
 
 TEST(Team, DoesEveryItemOnce) {
     for (const std::size_t n_workers : {1, 2, 5}) {
