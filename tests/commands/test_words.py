@@ -13,9 +13,9 @@ import typer
 from typer.testing import CliRunner
 
 import kmeander
-from kmeander import Step, events
+from kmeander import Step, events, page
 from kmeander.cli import app
-from kmeander.commands import experiment, progress, words
+from kmeander.commands import experiment, progress
 from kmeander.commands import run as run_command
 from kmeander.commands.values import pairs, refine_of, rho_of
 from kmeander.runs.records import RunSummary
@@ -42,9 +42,9 @@ def test_settings_for_kafka_are_pairs() -> None:
 
 
 def test_without_bokeh_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("kmeander.page.find_spec", lambda _: None)
     with pytest.raises(kmeander.InputError) as error:
-        words.need_bokeh()
+        page.need_bokeh()
     assert str(error.value) == "the page needs bokeh: pip install 'kmeander[page]'"
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kmeander.commands.values import names
-from kmeander.commands.words import need_bokeh, say
+from kmeander.commands.words import say
+from kmeander.page import need_bokeh
 
 if TYPE_CHECKING:
     from kmeander.page.timeline import Timeline

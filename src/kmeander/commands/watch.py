@@ -13,7 +13,8 @@ from typing import Annotated
 
 import typer
 
-from kmeander.commands.words import need_bokeh, say
+from kmeander.commands.words import say
+from kmeander.page import need_bokeh
 
 PORT = 5006
 

@@ -33,13 +33,3 @@ def compact(number: float) -> str:
     if number >= 999_500:
         return f"{number / 1e6:.1f}M"
     return f"{number / 1e3:.0f}k" if number >= 9_999.5 else f"{number:.0f}"
-
-
-def need_bokeh() -> None:
-    """Say how to get bokeh where it is missing."""
-    from importlib.util import find_spec
-
-    from kmeander.exceptions import InputError
-
-    if find_spec("bokeh") is None:
-        raise InputError("the page needs bokeh: pip install 'kmeander[page]'")

@@ -120,14 +120,14 @@ def with_header(wanted: Sequence[str]) -> Reader:
             first = opened.readline().decode("utf-8-sig", "replace")
         names = [name.strip() for name in next(csv.reader([first]), [])]
         unique = _distinct(names)
-        spelt = {_squeezed(name): name for name in reversed(unique)}
+        column_of = {_squeezed(name): name for name in reversed(unique)}
         for name in wanted:
-            if _squeezed(name) not in spelt:
+            if _squeezed(name) not in column_of:
                 raise InputError(
                     f"{file} has no column {name!r}. Its first line names "
                     f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}."
                 )
-        features = [spelt[_squeezed(name)] for name in wanted]
+        features = [column_of[_squeezed(name)] for name in wanted]
         yield from _csv_blocks(file, features, unique, n_skipped=1)
 
     return read
@@ -136,8 +136,8 @@ def with_header(wanted: Sequence[str]) -> Reader:
 def google_ratings(file: DataFile) -> Iterator[Block]:
     """Read the published Google review ratings, in which two rows are malformed.
 
-    One has an empty field too many, another a tab where the decimal point should be; with that
-    mended each row holds a user and 24 ratings.
+    One has an empty field too many, another a tab where the decimal point should be; once
+    both are corrected, each row holds a user and 24 ratings.
     """
     rows = []
     with file.open() as opened:
@@ -248,7 +248,7 @@ def _squeezed(name: str) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return the names, those that stand there twice (or are empty) told apart."""
+    """Return the names, made unique where one is empty or occurs twice."""
     return [
         f"{name} #{i}" if name in names[:i] or not name else name for i, name in enumerate(names)
     ]

@@ -67,12 +67,12 @@ def explain(
     if difference == 0.0:
         return None
     names = ids.tolist()
-    told = []
+    largest = []
     for row, column, then, now in parts:
         cause, amount = _cause(_Cell(*then), _Cell(*now), difference)
-        told.append(Part(names[row], column, clusters[row], cause, amount))
+        largest.append(Part(names[row], column, clusters[row], cause, amount))
     return Explanation(
-        difference, tuple(zip(names, clusters, strict=True)), tuple(columns), tuple(told)
+        difference, tuple(zip(names, clusters, strict=True)), tuple(columns), tuple(largest)
     )
 
 

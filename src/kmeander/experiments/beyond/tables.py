@@ -75,8 +75,8 @@ def among_four(steps: Steps) -> list[Row]:
 def beside_pskm(steps: Steps) -> list[Row]:
     """Return each method's SKM error beside that of PSKM, as a share of it, per K."""
     errors = steps.columns["skm_error"]
-    told = errors[:, [steps.methods.index("PSKM")]]
-    beside = errors / told - 1
+    of_pskm = errors[:, [steps.methods.index("PSKM")]]
+    beside = errors / of_pskm - 1
     later = steps.since_drift > 1
     rows = []
     for n_clusters in steps.cluster_numbers:
@@ -88,7 +88,7 @@ def beside_pskm(steps: Steps) -> list[Row]:
                     "method": method,
                     "n_clusters": n_clusters,
                     **vars(Box.of(values)),
-                    "share_within_1%": float((errors[here, i] <= 1.01 * told[here, 0]).mean()),
+                    "share_within_1%": float((errors[here, i] <= 1.01 * of_pskm[here, 0]).mean()),
                     "share_below_from_T=2": _share(beside[here & later, i] < 0),
                 }
             )
