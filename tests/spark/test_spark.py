@@ -210,7 +210,7 @@ def test_values_that_are_no_numbers_are_named(spark: SparkSession) -> None:
          f"column 'v' holds at place 1 null, in the row [30, null]. Every value must be "
          f"present; {way_out}"),
         (frame.selectExpr("if(x = 30, array(x), array(x, y)) v"), "v",
-         "column 'v' holds arrays of 1 and of 2 values. All rows need as many."),
+         "column 'v' holds arrays of 1 and of 2 values. All rows need the same number."),
     ]  # fmt: skip
     for number, (given, features, message) in enumerate(cases):
         for summary in ("exact", "auto", "coreset") if number == 1 else ("auto",):

@@ -1,4 +1,4 @@
-"""A micro-batch to a Batch, in one job: its rows as they are, or weighted means of them."""
+"""A micro-batch to a Batch, in one Spark job or two: its rows, or weighted means of them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from kmeander.spark.columns import Features
 
 # What a task sends: blocks of rows, or one coreset (then with masses), or what is wrong.
 _SCHEMA = (
-    "part int, n_rows long, n_features int, points binary, masses binary, within double, "
+    "partition int, n_rows long, n_features int, points binary, masses binary, within double, "
     "problem string"
 )
+
+# Bytes of rows that a task may send before it sends a coreset instead.
+_NO_ROWS, _ALL_ROWS = -1.0, float("inf")
 
 
 @dataclass(frozen=True)
@@ -48,22 +51,24 @@ class Collector:
     def batch(self, frame: DataFrame, index: int) -> Batch | None:
         """Return the rows of `frame` as batch `index`; None where there is none."""
         if self.summary == "exact":
-            return _exact(self._sent(frame, np.inf), index)
+            return _exact(self._collect(frame, _ALL_ROWS), index)
         if self.summary == "coreset":
-            return self._coreset(self._sent(frame, -1), index)
-        # A task cannot know how much the others have. Each sends its rows while they are no more
-        # than its share; so the whole batch is there, or some task had more than its share.
-        parts = self._sent(frame, self.driver_bytes / _parallelism(frame))
-        if sum(part.n_bytes for part in parts) > self.driver_bytes:
-            return self._coreset(parts, index)
-        if any(part.coreset is not None for part in parts):  # shares were uneven: ask again
-            parts = self._sent(frame, np.inf)
-        return _exact(parts, index)
+            return self._coreset(self._collect(frame, _NO_ROWS), index)
+        # A task cannot know how many rows the others have. Each sends its own while they fit into
+        # an equal part of the budget; so all rows arrive, or some partition was too large for that.
+        partitions = self._collect(frame, self.driver_bytes / _parallelism(frame))
+        if sum(partition.n_bytes for partition in partitions) > self.driver_bytes:
+            return self._coreset(partitions, index)
+        # Uneven partitions that fit together: a second job fetches the rows.
+        if any(partition.coreset is not None for partition in partitions):
+            partitions = self._collect(frame, _ALL_ROWS)
+        return _exact(partitions, index)
 
-    def _sent(self, frame: DataFrame, share: float) -> list[_PartitionRows]:
+    def _collect(self, frame: DataFrame, max_bytes: float) -> list[_PartitionRows]:
+        """Run the job: rows of each partition that has at most `max_bytes`, coresets of others."""
         selected = frame.select(self.features.array().alias("features"))
-        table = selected.mapInArrow(_task(self.features, self.coreset_size, share), _SCHEMA)
-        parts: dict[int, _PartitionRows] = {}
+        table = selected.mapInArrow(_task(self.features, self.coreset_size, max_bytes), _SCHEMA)
+        partitions: dict[int, _PartitionRows] = {}
         try:
             rows = table.toArrow().to_pylist()
         except PythonException as error:
@@ -77,27 +82,27 @@ class Collector:
         for row in rows:
             if row["problem"] is not None:
                 raise InputError(row["problem"])
-            part = parts.setdefault(row["part"], _PartitionRows(self.features.narrow))
-            part.take(row)
-        found = list(parts.values())
-        widths = sorted({part.n_features for part in found})
+            number = row["partition"]
+            if number not in partitions:
+                partitions[number] = _PartitionRows(self.features.all_float32)
+            partitions[number].take(row)
+        found = list(partitions.values())
+        widths = {partition.n_features for partition in found}
         if len(widths) > 1:
-            raise InputError(
-                f"column {self.features.columns[0]!r} holds arrays of {widths[0]} and of "
-                f"{widths[-1]} values. All rows need as many."
-            )
+            raise self.features.unequal_lengths(widths)
         return found
 
-    def _coreset(self, parts: Iterable[_PartitionRows], index: int) -> Batch | None:
-        whole = merged((part.compressed(self.coreset_size) for part in parts), self.coreset_size)
+    def _coreset(self, partitions: Iterable[_PartitionRows], index: int) -> Batch | None:
+        size = self.coreset_size
+        whole = merged((partition.compressed(size) for partition in partitions), size)
         return None if whole is None else whole.batch(index)
 
 
 class _PartitionRows:
     """What one partition has sent."""
 
-    def __init__(self, narrow: bool) -> None:
-        self.dtype = np.dtype(np.float32 if narrow else np.float64)
+    def __init__(self, all_float32: bool) -> None:
+        self.dtype = np.dtype(np.float32 if all_float32 else np.float64)
         self.blocks: list[Points] = []
         self.coreset: Coreset | None = None
         self.n_features = self.n_rows = 0
@@ -128,78 +133,95 @@ class _PartitionRows:
         return found
 
 
-def _exact(parts: Iterable[_PartitionRows], index: int) -> Batch | None:
-    """Rows in an order of their own: partitions may be other ones when the batch comes again."""
-    blocks = [block for part in parts for block in part.blocks]
+def _exact(partitions: Iterable[_PartitionRows], index: int) -> Batch | None:
+    """Sort rows lexicographically.
+
+    So a retried micro-batch with other partitions gives the same Batch.
+    """
+    blocks = [block for partition in partitions for block in partition.blocks]
     if not blocks:
         return None
     points: Any = np.concatenate(blocks)
-    points = points + points.dtype.type(
-        0
-    )  # no -0.0, which equals 0.0 and so would be anywhere among them
+    # Adding 0 turns -0.0 into 0.0: the two are equal, so their order would be left to chance.
+    zero = points.dtype.type(0)
+    points = points + zero
     return Batch(index, points[lexicographic(points)])
 
 
 def _task(
-    features: Features, size: int, share: float
+    features: Features, coreset_size: int, max_bytes: float
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what each task does: send rows while they take no more bytes than `share`."""
+    """Return what each task does: send rows while they take at most `max_bytes`."""
 
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        kept: list[Points] = []
-        n_bytes, compressor, n_features = 0, None, 0
+        sender = _Sender(features, coreset_size, max_bytes)
         try:
             for batch in batches:
-                points = features.points(batch.column(0))
-                if not len(points):
-                    continue
-                n_bytes += points.nbytes
-                if n_features and points.shape[1] != n_features:
-                    raise InputError(
-                        f"column {features.columns[0]!r} holds arrays of {n_features} and of "
-                        f"{points.shape[1]} values. All rows need as many."
-                    )
-                n_features = points.shape[1]
-                if compressor is None and n_bytes > share:
-                    compressor = Compressor(size)
-                    for earlier in kept:
-                        compressor.add(earlier)
-                    kept = []
-                if compressor is not None:
-                    compressor.add(points)
-                elif share == np.inf:  # nothing to wait for
-                    yield _sent_rows(part, points)
-                else:
-                    kept.append(points)
+                yield from sender.take(features.points(batch.column(0)))
         except InputError as error:
-            yield _record(part, 0, 0, b"", problem=str(error))
-            for _ in batches:  # or the worker would be ended, and another one begun
+            yield _record(sender.partition, 0, 0, b"", problem=str(error))
+            for _ in batches:  # read to the end: else Spark ends this worker and starts another
                 pass
             return
-        for points in kept:
-            yield _sent_rows(part, points)
-        found = None if compressor is None else compressor.coreset()
+        yield from sender.finish()
+
+    return send
+
+
+class _Sender:
+    """Rows of the task's partition on their way to the driver."""
+
+    def __init__(self, features: Features, coreset_size: int, max_bytes: float) -> None:
+        context = TaskContext.get()
+        self.partition = 0 if context is None else context.partitionId()
+        self.features, self.coreset_size, self.max_bytes = features, coreset_size, max_bytes
+        self.kept: list[Points] = []
+        self.compressor: Compressor | None = None
+        self.n_bytes = self.n_features = 0
+
+    def take(self, points: Points) -> Iterator[pa.RecordBatch]:
+        """Keep a block of rows, compress it, or send it at once where all rows are wanted."""
+        if not len(points):
+            return
+        width = points.shape[1]
+        if self.n_features and width != self.n_features:
+            raise self.features.unequal_lengths({self.n_features, width})
+        self.n_features = width
+        self.n_bytes += points.nbytes
+        if self.compressor is None and self.n_bytes > self.max_bytes:
+            self.compressor = Compressor(self.coreset_size)
+            for earlier in self.kept:
+                self.compressor.add(earlier)
+            self.kept = []
+        if self.compressor is not None:
+            self.compressor.add(points)
+        elif self.max_bytes == _ALL_ROWS:
+            yield _rows_record(self.partition, points)
+        else:
+            self.kept.append(points)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Send the rows kept, or the coreset."""
+        for points in self.kept:
+            yield _rows_record(self.partition, points)
+        found = None if self.compressor is None else self.compressor.coreset()
         if found is not None:
             yield _record(
-                part,
+                self.partition,
                 found.n_rows,
-                n_features,
+                self.n_features,
                 found.means.tobytes(),
                 masses=found.masses.tobytes(),
                 within=found.within,
             )
 
-    return send
 
-
-def _sent_rows(part: int, points: Points) -> pa.RecordBatch:
-    return _record(part, len(points), points.shape[1], points.tobytes())
+def _rows_record(partition: int, points: Points) -> pa.RecordBatch:
+    return _record(partition, len(points), points.shape[1], points.tobytes())
 
 
 def _record(
-    part: int,
+    partition: int,
     n_rows: int,
     n_features: int,
     points: bytes,
@@ -208,7 +230,7 @@ def _record(
     problem: str | None = None,
 ) -> pa.RecordBatch:
     columns = {
-        "part": pa.array([part], pa.int32()),
+        "partition": pa.array([partition], pa.int32()),
         "n_rows": pa.array([n_rows], pa.int64()),
         "n_features": pa.array([n_features], pa.int32()),
         "points": pa.array([points], pa.binary()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +29,13 @@ class Features:
     columns : tuple of str
         Columns of numbers, or one that holds whole rows.
     kind : {"numbers", "array", "vector"}
-    narrow : bool
+    all_float32 : bool
         Whether all are 32-bit floats, which they then stay.
     """
 
     columns: tuple[str, ...]
     kind: str
-    narrow: bool
+    all_float32: bool
 
     @classmethod
     def of(cls, frame: DataFrame, features: str | Sequence[str]) -> Features:
@@ -56,7 +56,7 @@ class Features:
                 f"{frame.columns}."
             ) from error
         if len(columns) == 1 and _is_vector(types[0]):
-            return cls(columns, "vector", narrow=False)
+            return cls(columns, "vector", all_float32=False)
         if len(columns) == 1 and isinstance(types[0], T.ArrayType):
             element = types[0].elementType
             _need_number(columns[0], element, "array of ")
@@ -72,7 +72,7 @@ class Features:
 
     def array(self) -> Column:
         """Return the features of a row as one array of numbers."""
-        number = "float" if self.narrow else "double"
+        number = "float" if self.all_float32 else "double"
         if self.kind == "numbers":
             return F.array(*(F.col(name).cast(number) for name in self.columns))
         if self.kind == "array":
@@ -85,7 +85,7 @@ class Features:
         """Return a block as points, or say which value is none."""
         rows = rows_of(block)
         if rows is None:
-            raise InputError(self._what_is_missing(block))
+            raise self._why_no_table(block)
         position = _kernel.first_beyond(rows, LARGEST_VALUE) if rows.size else -1
         if position >= 0:
             row, column = divmod(position, rows.shape[1])
@@ -94,19 +94,21 @@ class Features:
             raise InputError(f"{place} {flaw_of(value).rule}; {_WAY_OUT}")
         return rows
 
-    def _what_is_missing(self, block: pa.ListArray) -> str:
+    def _why_no_table(self, block: pa.ListArray) -> InputError:
         rows = block.to_pylist()
-        lengths = sorted({len(row) for row in rows if row is not None})
         for row in rows:
             if row is None:
-                return f"column {self.columns[0]!r} holds null. Every row must be there; {_WAY_OUT}"
+                return InputError(
+                    f"column {self.columns[0]!r} holds null. Every row must be there; {_WAY_OUT}"
+                )
             if None in row:
                 place = self._place(row.index(None), None, row)
-                return f"{place} {flaw_of(None).rule}; {_WAY_OUT}"
-        return (
-            f"column {self.columns[0]!r} holds arrays of {lengths[0]} and of {lengths[-1]} values. "
-            "All rows need as many."
-        )
+                return InputError(f"{place} {flaw_of(None).rule}; {_WAY_OUT}")
+        return self.unequal_lengths({len(row) for row in rows})
+
+    def unequal_lengths(self, lengths: Collection[int]) -> InputError:
+        """Return the error for rows of these lengths, two or more."""
+        return unequal_lengths(f"column {self.columns[0]!r}", lengths)
 
     def _place(self, column: int, value: float | None, row: Sequence[float | None]) -> str:
         where = (
@@ -121,6 +123,20 @@ class Features:
 
 
 _WAY_OUT = "drop or fill such rows before, as with frame.dropna(subset=[...])."
+
+
+def unequal_lengths(where: str, lengths: Collection[int]) -> InputError:
+    """Return the error for rows of these lengths, two or more, in a column.
+
+    Examples
+    --------
+    >>> unequal_lengths("column 'v'", {2, 1})
+    InputError("column 'v' holds arrays of 1 and of 2 values. All rows need the same number.")
+    """
+    return InputError(
+        f"{where} holds arrays of {min(lengths)} and of {max(lengths)} values. All rows need the "
+        "same number."
+    )
 
 
 def rows_of(block: pa.ListArray) -> Points | None:

@@ -18,7 +18,7 @@ from kmeander.arrays import LARGEST_VALUE, Centroids, Points
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models.base import StreamModel
-from kmeander.spark.columns import rows_of
+from kmeander.spark.columns import rows_of, unequal_lengths
 from kmeander.spark.storage import read_from_executor
 from kmeander.wire.arrow import to_arrow, to_numpy
 
@@ -101,8 +101,9 @@ def _good_rows(block: pa.Array) -> tuple[Points, NDArray[np.bool_]]:
         known = [None if row is None or None in row else row for row in (block.to_pylist())]
         good = np.array([row is not None for row in known], dtype=bool)
         complete = [row for row in known if row is not None]
-        if len({len(row) for row in complete}) > 1:
-            raise InputError("the features are arrays of different lengths. All rows need as many.")
+        lengths = {len(row) for row in complete}
+        if len(lengths) > 1:
+            raise unequal_lengths("the feature column", lengths)
         dtype = np.float32 if pa.types.is_float32(block.type.value_type) else np.float64
         rows: Any = np.array(complete, dtype=dtype).reshape(len(complete), -1)
     else:
@@ -116,8 +117,8 @@ def _good_rows(block: pa.Array) -> tuple[Points, NDArray[np.bool_]]:
 
 def interleaved(columns: Sequence[pa.Array]) -> pa.Array:
     """Return columns of numbers as one of arrays."""
-    narrow = all(pa.types.is_float32(column.type) for column in columns)
-    kind = pa.float32() if narrow else pa.float64()
+    all_float32 = all(pa.types.is_float32(column.type) for column in columns)
+    kind = pa.float32() if all_float32 else pa.float64()
     wide = [column.cast(kind) for column in columns]
     nulls = np.column_stack([to_numpy(column.is_null()) for column in wide])
     rows = np.column_stack([to_numpy(column.fill_null(np.nan)) for column in wide])
