@@ -63,7 +63,7 @@ def main() -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
 
-    def told(step: Step, batch_id: int) -> None:
+    def report(step: Step, batch_id: int) -> None:
         error = "-" if step.surrogate_error is None else f"{step.surrogate_error:.3f}"
         print(f"batch {batch_id}: {step.n_points} rows, error {error}", flush=True)
 
@@ -77,7 +77,7 @@ def main() -> None:
         asked.features.split(","),
         model=ForgetfulKMeans(asked.clusters, rho=asked.rho, random_state=0),
         checkpoint=f"{out}/state",
-        on_step=told,
+        on_step=report,
         write=write,
         trigger=None if asked.forever else {"availableNow": True},
     )

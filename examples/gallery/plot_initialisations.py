@@ -100,7 +100,7 @@ plt.show()
 
 # %%
 for title, score in scores.items():
-    told = ", ".join(
+    per_method = ", ".join(
         f"{name} {100 * s:.1f} %" for name, s in zip(METHODS, score[0], strict=True)
     )
-    print(f"T = 1, {title}: {told}")
+    print(f"T = 1, {title}: {per_method}")

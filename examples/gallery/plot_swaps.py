@@ -72,5 +72,5 @@ plt.show()
 # %%
 for name, values in errors.items():
     near = sum(value < 1.05 * best for value in values)
-    told = f"{near} of 20 seeds end within 5 % of the best"
-    print(f"{name}: {told}, the worst at {max(values) / best:.1f} times")
+    success = f"{near} of 20 seeds end within 5 % of the best"
+    print(f"{name}: {success}, the worst at {max(values) / best:.1f} times")

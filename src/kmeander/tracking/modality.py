@@ -27,7 +27,7 @@ LEAST_DECAY = 1 / 4
 # size is still known in full.
 LABELS_PER_CLUSTER = 4 * ROWS_PER_CLUSTER
 
-# What lies between two clusters holds at most so much of the lower peak; more, and they are one.
+# Share of the lower peak that the dip between two clusters may hold; with more, they are one.
 # Two round ones of equal size come to this border at 3.5 standard deviations.
 SHALLOW = 1 / 2
 
