@@ -317,7 +317,10 @@ def test_the_source_is_never_overwritten(csv: Path) -> None:
     before = csv.read_bytes()
     done = kmeander("run", str(csv), "--steps", str(csv))
     assert done.returncode == 1
-    assert done.stderr == f"kmeander run: --steps {csv} would overwrite the source.\n"
+    assert (
+        done.stderr
+        == f"kmeander run: --steps {csv} would overwrite the source. Name another file.\n"
+    )
     assert csv.read_bytes() == before
 
 

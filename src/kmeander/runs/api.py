@@ -223,7 +223,9 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
                 )
         is_file = isinstance(source, str | os.PathLike) and Path(source).exists()
         if is_file and Path(path).exists() and Path(path).samefile(source):
-            raise InputError(f"{argument(option, path)} would overwrite the source.")
+            raise InputError(
+                f"{argument(option, path)} would overwrite the source. Name another file."
+            )
     if outputs.model_out is not None and not Path(outputs.model_out).parent.is_dir():
         raise InputError(
             f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
