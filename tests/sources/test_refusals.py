@@ -12,7 +12,7 @@ import pytest
 
 from kmeander import InputError
 from kmeander.sources import Wanted, line_parsing
-from kmeander.sources.simulated import read_file
+from kmeander.sources.files import read_file
 from tests.sources.test_sources import blocks_of, opened, rows_of
 
 

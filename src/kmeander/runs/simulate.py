@@ -15,7 +15,7 @@ from kmeander.arrays import Points
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
 from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clusters
 from kmeander.exceptions import InputError, argument
-from kmeander.sources.simulated import read_file
+from kmeander.sources.files import read_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

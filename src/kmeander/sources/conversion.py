@@ -1,4 +1,4 @@
-"""A table as it was read to points, keys and times; what does not fit becomes a bad row."""
+"""Convert tables to Blocks (points, keys, times); rows that do not fit are rejected."""
 
 from __future__ import annotations
 

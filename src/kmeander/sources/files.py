@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.byte_streams import COMPRESSIONS
@@ -148,6 +151,25 @@ class FileSource(Source):
         """Close the file that is open."""
         if self._file is not None:
             self._file.close()
+
+
+def read_file(path: str, columns: Sequence[str] | None = None) -> tuple[list[str], Points]:
+    """Return the columns of a file, and all of its rows at once.
+
+    The first bad row raises.
+    """
+    source = FileSource(path, Wanted(columns), Reading())
+    source.start()
+    blocks = [block for block in source.blocks() if block is not None]
+    source.close()
+    for bad in (bad for block in blocks for bad in block.bad):
+        raise InputError(
+            f"{bad.place}: {bad.reason}. Leave such columns out: {argument('columns', ...)} names "
+            "others."
+        )
+    if not any(len(block.points) for block in blocks):
+        raise InputError(f"{path} has no rows.")
+    return list(source.selection.features), np.concatenate([block.points for block in blocks])
 
 
 def _placed(block: Block, index: int, name: str, start: int) -> Block:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
-import numpy as np
-
-from kmeander.arrays import Points
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import InputError
 from kmeander.sources.block import Block, Position, Source
 from kmeander.sources.columnar_files import table_block
 from kmeander.sources.conversion import to_block
-from kmeander.sources.files import FileSource, Reading
+from kmeander.sources.files import read_file
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.wire.arrow import to_batch
 
@@ -55,25 +52,6 @@ class SimulatedSource(Source):
                 raw = table_block(table.slice(begin), self.name, 0, n_seen + begin)
                 yield to_block(raw, self._selection)
             n_seen += self._stream.batch_size
-
-
-def read_file(path: str, columns: Sequence[str] | None = None) -> tuple[list[str], Points]:
-    """Return the columns of a file, and all of its rows at once.
-
-    The first bad row raises.
-    """
-    source = FileSource(path, Wanted(columns), Reading())
-    source.start()
-    blocks = [block for block in source.blocks() if block is not None]
-    source.close()
-    for bad in (bad for block in blocks for bad in block.bad):
-        raise InputError(
-            f"{bad.place}: {bad.reason}. Leave such columns out: {argument('columns', ...)} names "
-            "others."
-        )
-    if not any(len(block.points) for block in blocks):
-        raise InputError(f"{path} has no rows.")
-    return list(source.selection.features), np.concatenate([block.points for block in blocks])
 
 
 def open_drift(address: str, wanted: Wanted) -> SimulatedSource:
