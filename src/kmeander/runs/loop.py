@@ -91,8 +91,8 @@ class Runner:
         if not (self.model.n_steps or self.summary.stopped):
             raise InputError(
                 f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
-                "nothing was learned. "
-                f"With {argument('bad_rows', 'error')} the run stops at the first and says why."
+                f"nothing was learned. With {argument('bad_rows', 'error')} the run stops at the "
+                "first and says why."
             )
         return self.summary
 

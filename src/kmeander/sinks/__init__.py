@@ -51,11 +51,10 @@ def assignment_sink(
     ending = Path(path).suffix.lower()
     if path == "-" or ending in LINES:
         return AssignmentLines(path, output)
-    if ending in (".parquet", ".pq") or path.endswith("/") or Path(path).is_dir():
-        in_parts = in_parts or path.endswith("/") or Path(path).is_dir()
-        return AssignmentParquet(path, in_parts=in_parts, output=output)
+    is_folder = path.endswith("/") or Path(path).is_dir()
+    if is_folder or ending in (".parquet", ".pq"):
+        return AssignmentParquet(path, in_parts=in_parts or is_folder, output=output)
     raise InputError(
         f"{argument(output, path)}: its ending does not say the format. Use .parquet, .ndjson or "
-        ".jsonl, a "
-        "folder for parts of Parquet, or kafka://host:port/topic."
+        ".jsonl, a folder for parts of Parquet, or kafka://host:port/topic."
     )

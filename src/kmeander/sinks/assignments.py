@@ -220,6 +220,5 @@ def check_keys(names: list[str], output: str) -> None:
         if name in COLUMNS:
             raise InputError(
                 f"{argument(output)} writes a column {name!r}, and so the id column cannot be "
-                "called that. "
-                "Rename it."
+                "called that. Rename it."
             )

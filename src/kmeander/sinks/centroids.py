@@ -45,8 +45,7 @@ class CentroidTable(Sink):
         if taken is not None:
             raise InputError(
                 f"{argument('centroids')} writes a column {taken!r} of its own, and the stream has "
-                "one, too. "
-                f"Rename it, or leave it out with {argument('exclude', [taken])}."
+                f"one, too. Rename it, or leave it out with {argument('exclude', [taken])}."
             )
 
     def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole

@@ -39,8 +39,7 @@ def microseconds(duration: str) -> int:
     if length < 1:
         raise InputError(
             f"{argument('every')} must be a duration such as 30s, 10m or 1h, got {duration!r}. The "
-            "units are "
-            f"{', '.join(UNITS)}."
+            f"units are {', '.join(UNITS)}."
         )
     return length
 
@@ -218,8 +217,7 @@ class Batches:
             raise InputError(
                 f"row {block.rows[stop] + 1} of the stream is late: its period was over when it "
                 f"came. Use {argument('late_rows', 'keep')} to learn such rows with the present "
-                "batch, "
-                f"or {argument('late_rows', 'skip')} to leave them out."
+                f"batch, or {argument('late_rows', 'skip')} to leave them out."
             )
 
     def _take(self, block: Block, begin: int, end: int) -> None:

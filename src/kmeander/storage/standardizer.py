@@ -32,8 +32,7 @@ class Standardizer:
         if len(points) < 2:
             raise InputError(
                 f"{argument('standardize', True)} takes mean and scale from the first batch, which "
-                "has "
-                f"{len(points)} row. Make batches larger."
+                f"has {len(points)} row. Make batches larger."
             )
         wide = points.astype(np.float64)
         mean = wide.mean(axis=0)
