@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,16 @@ def positive_number(name: str, value: Any) -> float:
     """Return `value` as a float above 0."""
     return finite_number(
         name, value, rule="a finite number above 0", fits=is_finite(value) and value > 0
+    )
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Return `value` if it is one of the words `allowed`."""
+    words = tuple(allowed)
+    if isinstance(value, str) and value in words:
+        return value
+    raise InputError(
+        f"{argument(name)} must be one of {', '.join(map(repr, words))}, got {value!r}."
     )
 
 

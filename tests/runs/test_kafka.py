@@ -359,7 +359,7 @@ def test_latest_begins_at_the_end(cluster: MockCluster) -> None:
     [
         ({"form": "parquet"}, "format of a Kafka topic must be json or csv, got 'parquet'."),
         ({"form": "csv"}, "CSV messages have no header: header=... names their fields."),
-        ({"start": "middle"}, "start must be earliest or latest, got 'middle'."),
+        ({"start": "middle"}, "start must be one of 'earliest', 'latest', got 'middle'."),
         ({"options": {"no.such": "1"}}, "the settings of Kafka are refused: No such configuration "
                                         "property: \"no.such\"."),
     ],

@@ -145,8 +145,8 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "--every cannot be given with --batch-size or --batch-seconds: a batch holds the rows of one "
      "period, however many they are."),
     ("run", lambda _: Batching(late="lose"),
-     "late_rows must be one of keep, skip, error, got 'lose'.",
-     "--late-rows must be one of keep, skip, error, got 'lose'."),
+     "late_rows must be one of 'keep', 'skip', 'error', got 'lose'.",
+     "--late-rows must be one of 'keep', 'skip', 'error', got 'lose'."),
     ("run", lambda f: read(f / "both"),
      "{0}/both/2.csv has a column 'b c', which {0}/both/1.csv does not have. Name the columns to "
      'cluster with columns=..., or leave this one out with exclude=["b c"].',
@@ -164,9 +164,9 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      'such as {{"temp": 21.5}}; --format says what else it may be.'),
     ("run", lambda f: read(f / "rows.dat"),
      "{}/rows.dat: its ending '.dat' does not say the format. Say it with format=..., one of csv, "
-     "tsv, ndjson, parquet, arrow.",
+     "tsv, ndjson, json, parquet, arrow.",
      "{}/rows.dat: its ending '.dat' does not say the format. Say it with --format, one of csv, "
-     "tsv, ndjson, parquet, arrow."),
+     "tsv, ndjson, json, parquet, arrow."),
     ("run", lambda f: read(f / "empty"),
      "{}/empty holds no file to read. Files must end in .csv, .tsv, .tab, .ndjson, .jsonl, .json, "
      ".parquet, .pq, .arrow, .arrows, .ipc, .feather, compressed ones in .gz, .bz2, .zst, .lz4, "
@@ -175,11 +175,11 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      ".parquet, .pq, .arrow, .arrows, .ipc, .feather, compressed ones in .gz, .bz2, .zst, .lz4, "
      ".br after that; --format reads others."),
     ("run", lambda f: read(f / "rows.csv", form="xml"),
-     "format must be one of csv, tsv, ndjson, parquet, arrow, got 'xml'.",
-     "--format must be one of csv, tsv, ndjson, parquet, arrow, got 'xml'."),
+     "format must be one of 'csv', 'tsv', 'ndjson', 'json', 'parquet', 'arrow', got 'xml'.",
+     "--format must be one of 'csv', 'tsv', 'ndjson', 'json', 'parquet', 'arrow', got 'xml'."),
     ("run", lambda f: read(f / "rows.csv", order="size"),
-     "order must be one of name, time, got 'size'.",
-     "--order must be one of name, time, got 'size'."),
+     "order must be one of 'name', 'time', got 'size'.",
+     "--order must be one of 'name', 'time', got 'size'."),
     ("run", lambda f: read(f / "rows.ndjson", header=["a"]),
      "header=... names the columns of csv and tsv; {}/rows.ndjson is ndjson.",
      "--header names the columns of csv and tsv; {}/rows.ndjson is ndjson."),
@@ -216,8 +216,8 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "CSV messages have no header: header=... names their fields.",
      "CSV messages have no header: --header names their fields."),
     ("run", lambda _: KafkaSource("kafka://h:1/t", Wanted(), start="middle"),
-     "start must be earliest or latest, got 'middle'.",
-     "--start must be earliest or latest, got 'middle'."),
+     "start must be one of 'earliest', 'latest', got 'middle'.",
+     "--start must be one of 'earliest', 'latest', got 'middle'."),
     ("run", lambda f: run(f / "rows.csv", steps=f / "o", assignments=f / "o"),
      "steps and assignments cannot both be {}/o: one would overwrite the other.",
      "--steps and --assignments cannot both be {}/o: one would overwrite the other."),
@@ -282,8 +282,8 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "there is no model {}/none.km. kmeander.run(model_out=...) writes one.",
      "there is no model {}/none.km. kmeander run --model-out writes one."),
     ("predict", lambda f: predict(f / "rows.csv", f / "none.km", bad_rows="drop"),
-     "bad_rows must be error or skip, got 'drop'.",
-     "--bad-rows must be error or skip, got 'drop'."),
+     "bad_rows must be one of 'error', 'skip', got 'drop'.",
+     "--bad-rows must be one of 'error', 'skip', got 'drop'."),
     ("predict", lambda f: assignment_sink(str(f / "x.txt"), in_parts=False, output="out"),
      'out="{}/x.txt": its ending does not say the format. Use .parquet, .ndjson or .jsonl, a '
      "folder for parts of Parquet, or kafka://host:port/topic.",

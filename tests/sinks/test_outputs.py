@@ -288,7 +288,7 @@ def test_predicting_what_does_not_fit_is_refused(readings: Path, tmp_path: Path)
     run([[[1.0, 1.0]]], 2, model_out=model)
     with pytest.raises(InputError, match="has not seen enough distinct points to have clusters"):
         predict(ROWS, model)
-    with pytest.raises(InputError, match="bad_rows must be error or skip, got 'lose'"):
+    with pytest.raises(InputError, match="bad_rows must be one of 'error', 'skip', got 'lose'"):
         predict(ROWS, model, bad_rows="lose")
 
 

@@ -198,7 +198,7 @@ def test_without_a_rule_every_block_is_a_batch() -> None:
         ({"seconds": -1.0}, "batch_seconds must be a finite number above 0, got -1.0."),
         ({"size": 5, "every": 7}, "every cannot be given with batch_size or batch_seconds: a batch "
          "holds the rows of one period, however many they are."),
-        ({"late": "lose"}, "late_rows must be one of keep, skip, error, got 'lose'."),
+        ({"late": "lose"}, "late_rows must be one of 'keep', 'skip', 'error', got 'lose'."),
     ],
 )  # fmt: skip
 def test_rules_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:

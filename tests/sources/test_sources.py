@@ -453,7 +453,7 @@ def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
         opened(tmp_path / "x.dat")
     assert str(caught.value) == (
         f"{tmp_path}/x.dat: its ending '.dat' does not say the format. Say it with "
-        "format=..., one of csv, tsv, ndjson, parquet, arrow."
+        "format=..., one of csv, tsv, ndjson, json, parquet, arrow."
     )
     assert rows_of(tmp_path / "x.dat", form="csv").tolist() == [[1.0]]
 
@@ -558,8 +558,11 @@ def test_a_followed_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
         ("x.parquet", {"follow": True}, "follow=True reads csv, tsv and ndjson; "),
         ("x.csv.gz", {"follow": True}, "follow=True cannot read "),
         ("x.ndjson", {"header": ["a"]}, "header=... names the columns of csv and tsv; "),
-        ("x.csv", {"order": "size"}, "order must be one of name, time, got 'size'."),
-        ("x.csv", {"form": "xml"}, "format must be one of csv, tsv, ndjson, parquet, arrow,"),
+        ("x.csv", {"order": "size"}, "order must be one of 'name', 'time', got 'size'."),
+        (
+            "x.csv",
+            {"form": "xml"},
+            "format must be one of 'csv', 'tsv', 'ndjson', 'json', 'parquet', 'arrow',"),
     ],
 )  # fmt: skip
 def test_readings_that_do_not_go_together_are_refused(

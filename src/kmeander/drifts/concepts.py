@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kmeander.arguments import generator_for, positive_number, seed_from, whole_number
+from kmeander.arguments import generator_for, one_of, positive_number, seed_from, whole_number
 from kmeander.arrays import LARGEST_VALUE, Centroids, Points, checked_points
 from kmeander.drifts.magnitude import MAGNITUDES, Concept, Shift
 from kmeander.exceptions import InputError
@@ -131,10 +131,7 @@ def drifting_concepts(
 
     The last concept's centroids take one more K-means; without `all_centroids` it is left out.
     """
-    if method not in MAGNITUDES:
-        raise InputError(
-            f"method must be one of {', '.join(map(repr, MAGNITUDES))}, got {method!r}."
-        )
+    one_of("method", method, MAGNITUDES)
     limits = Limits(n_threads=n_threads)
     concepts: list[Concept] = [points.astype(np.float64)]
     centroids: list[Centroids] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kmeander.arguments import generator_for, seed_from, whole_number
+from kmeander.arguments import generator_for, one_of, seed_from, whole_number
 from kmeander.arrays import Labels, Points, Weights, checked_points, checked_weights
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.kmeans.lloyd import Limits, WindowFit, fit_window
@@ -58,7 +58,7 @@ class Suggestion:
 
         Of equal ones the smallest.
         """
-        known = self.scores[_checked_criterion(criterion)]
+        known = self.scores[one_of("criterion", criterion, CRITERIA)]
         defined = {k: score for k, score in known.items() if not math.isnan(score)}
         return CRITERIA[criterion](defined, key=defined.__getitem__) if defined else None
 
@@ -137,7 +137,7 @@ def suggest_clusters(
     """
     points = checked_points(X)
     weights = checked_weights(sample_weight, len(points))
-    _checked_criterion(criterion)
+    one_of("criterion", criterion, CRITERIA)
     tried = _checked_candidates(candidates, criterion)
     limits, seed = Limits(n_threads=n_threads), seed_from(random_state)
     rows = _sampled_rows(len(points), weights, generator_for(seed, 0))
@@ -157,14 +157,6 @@ def suggest_clusters(
             f"least one K between 2 and the number of rows, {len(points)}, less 1. Pass more rows."
         )
     return replace(found, n_clusters=best)
-
-
-def _checked_criterion(criterion: Any) -> str:
-    if isinstance(criterion, str) and criterion in CRITERIA:
-        return criterion
-    raise InputError(
-        f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}."
-    )
 
 
 def _checked_candidates(candidates: Any, criterion: str) -> list[int]:

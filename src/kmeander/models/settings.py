@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypedDict
 
-from kmeander.arguments import share_kept, whole_number
-from kmeander.exceptions import InputError
+from kmeander.arguments import one_of, share_kept, whole_number
+from kmeander.exceptions import InputError, argument
 from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import candidates_of
@@ -102,17 +102,12 @@ class Settings(PrivilegedSettings):
     oldest_age: float = field(init=False, repr=False, compare=False)  # at which a batch leaves
 
     def __post_init__(self) -> None:
-        init, forgetting = self.init, self.forgetting
-        if not isinstance(init, str) or init not in INITIALISATIONS:
-            raise InputError(
-                f"init must be one of {', '.join(map(repr, INITIALISATIONS))}, got {init!r}."
-            )
-        if not isinstance(forgetting, str) or forgetting not in FORGETTING:
-            raise InputError(
-                f"forgetting must be one of {', '.join(map(repr, FORGETTING))}, got {forgetting!r}."
-            )
+        one_of("init", self.init, INITIALISATIONS)
+        one_of("forgetting", self.forgetting, FORGETTING)
         if isinstance(self.rho, str) and self.rho != "auto":
-            raise InputError(f'rho must be a number in (0, 1] or "auto", got {self.rho!r}.')
+            raise InputError(
+                f'{argument("rho")} must be a number in (0, 1] or "auto", got {self.rho!r}.'
+            )
         rho = LONGEST if isinstance(self.rho, str) else share_kept(self.rho)
         max_batches = self._checked_max_batches(rho)
         super().__post_init__()

@@ -17,14 +17,13 @@ from kmeander.models.settings import Settings
 from kmeander.runs.loop import Runner
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
-from kmeander.sources.batching import Batching, microseconds
+from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 
 if TYPE_CHECKING:
     import threading
 
 DEFAULT_BATCH_SIZE = 500
-BAD_ROWS = ("error", "skip")
 PathLike = str | os.PathLike[str]
 
 _log = logging.getLogger("kmeander")

@@ -8,13 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kmeander.arguments import one_of
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM, PSKM
 from kmeander.sinks import LearnedBatch, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sources import Reading, Wanted, open_source
-from kmeander.sources.batching import Batches, Batching
+from kmeander.sources.batching import BAD_ROWS, Batches, Batching
 from kmeander.storage import model_file as saved_model
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def predict(
     {"row":0,"cluster":1,"distance":0.5}
     {"row":1,"cluster":0,"distance":1.0}
     """
-    if bad_rows not in ("error", "skip"):
-        raise InputError(f"{argument('bad_rows')} must be error or skip, got {bad_rows!r}.")
+    one_of("bad_rows", bad_rows, BAD_ROWS)
     try:
         state = saved_model.read(model)
     except FileNotFoundError:

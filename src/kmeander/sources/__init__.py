@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from kmeander.arguments import one_of
 from kmeander.drifts.concepts import DriftStream
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Source
@@ -35,10 +35,7 @@ def open_source(
     notify: Callable[[str], None] = lambda _: None,
 ) -> Source:
     """Return the source that `source` means; see `kmeander.run`."""
-    if reading.order not in ORDERS:
-        raise InputError(
-            f"{argument('order')} must be one of {', '.join(ORDERS)}, got {reading.order!r}."
-        )
+    one_of("order", reading.order, ORDERS)
     is_named = isinstance(source, str | os.PathLike)
     if reading.follow and (not is_named or os.fspath(source).startswith((SCHEME, PREFIX))):
         raise InputError(
@@ -57,12 +54,8 @@ def open_source(
                 options=kafka_options,
                 notify=notify,
             )
-        if reading.form == "json":  # as topics call it
-            reading = replace(reading, form="ndjson")
-        if reading.form is not None and reading.form not in FORMATS:
-            raise InputError(
-                f"{argument('format')} must be one of {', '.join(FORMATS)}, got {reading.form!r}."
-            )
+        if reading.form is not None:
+            one_of("format", reading.form, FORMATS)
         if text.startswith(PREFIX):
             return open_drift(text, wanted)
         return FileSource(text, wanted, reading)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arguments import positive_number, whole_number
+from kmeander.arguments import one_of, positive_number, whole_number
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import BadRow, Block, Position
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 UNITS = {"ms": 1_000, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+BAD_ROWS = ("error", "skip")
 LATE = ("keep", "skip", "error")
 MOST_BAD = 1000
 NO_TIME = 1e-9  # ages that pass between two batches of one period
@@ -79,10 +80,7 @@ class Batching:
                 f"{argument('batch_seconds')}: a batch holds the rows of one period, however many "
                 "they are."
             )
-        if self.late not in LATE:
-            raise InputError(
-                f"{argument('late_rows')} must be one of {', '.join(LATE)}, got {self.late!r}."
-            )
+        one_of("late_rows", self.late, LATE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_files import TextFile
 from kmeander.sources.text_formats import CsvFormat, JsonFormat
 
-FORMATS = ("csv", "tsv", "ndjson", "parquet", "arrow")
+FORMATS = ("csv", "tsv", "ndjson", "json", "parquet", "arrow")
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -228,6 +228,8 @@ def _format_of(path: str, reading: Reading) -> str:
             f"{path}: its ending {Path(path).suffix!r} does not say the format. Say it with "
             f"{argument('format', ...)}, one of {', '.join(FORMATS)}."
         )
+    if form == "json":  # as topics call it
+        form = "ndjson"
     if path == "-" and form == "parquet":
         raise InputError("Parquet cannot be read from standard input: it begins at its end.")
     if reading.follow and form not in ("csv", "tsv", "ndjson"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from kmeander.arguments import one_of
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.sources.block import BadRow, Block, Position, RowLocation, Source, nothing
 from kmeander.sources.conversion import RawBlock, to_block
@@ -74,8 +75,7 @@ class KafkaSource(Source):
             raise InputError(
                 f"CSV messages have no header: {argument('header', ...)} names their fields."
             )
-        if start not in STARTS:
-            raise InputError(f"{argument('start')} must be earliest or latest, got {start!r}.")
+        one_of("start", start, STARTS)
         self._form = JsonFormat() if form == "json" else CsvFormat(",", header)
         self._is_json = form == "json"
         self._wanted = wanted

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from kmeander.arguments import whole_number
+from kmeander.arguments import one_of, whole_number
 from kmeander.estimators import ForgetfulKMeans
 from kmeander.exceptions import InputError
 from kmeander.models import FSKM
@@ -95,10 +95,7 @@ def learn(
             "stream must be a streaming frame, as spark.readStream makes, got a frame at rest. "
             "Learn that with ForgetfulKMeans.partial_fit."
         )
-    if summary not in SUMMARIES:
-        raise InputError(
-            f"summary must be one of {', '.join(map(repr, SUMMARIES))}, got {summary!r}."
-        )
+    one_of("summary", summary, SUMMARIES)
     asked = model_of(model)
     path = os.fspath(checkpoint).rstrip("/")
     known = Features.of(stream, features)
