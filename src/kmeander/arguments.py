@@ -76,9 +76,9 @@ def share_kept(value: Any, *, below_one: bool = False) -> float:
     interval = "(0, 1)" if below_one else "(0, 1]"
     raise InputError(
         f"{argument('rho')} must lie in {interval}, got {value!r}. It is the share of a batch's "
-        "weight kept when "
-        "the next one arrives; rho_for_half_life(n) picks it from the number of batches after "
-        "which half is forgotten."
+        "weight kept when the next one arrives; "
+        f"{argument('batches', ..., of='rho_for_half_life')} picks it from the number of batches "
+        "after which half is forgotten."
     )
 
 

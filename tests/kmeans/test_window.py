@@ -40,8 +40,8 @@ def test_half_life_is_the_age_at_which_half_is_left(batches: float) -> None:
         (
             lambda: max_batches_for(1.0),
             "rho must lie in (0, 1), got 1.0. It is the share of a batch's weight kept when the "
-            "next one arrives; rho_for_half_life(n) picks it from the number of batches after "
-            "which half is forgotten.",
+            "next one arrives; kmeander.rho_for_half_life(batches=...) picks it from the number of "
+            "batches after which half is forgotten.",
         ),
         (
             lambda: max_batches_for(0.5, negligible=0),
@@ -49,7 +49,8 @@ def test_half_life_is_the_age_at_which_half_is_left(batches: float) -> None:
         ),
         (
             lambda: rho_for_half_life(-2),
-            "batches must be a finite number above 0, got -2.",
+            "batches must be a finite number above 0, got -2. It is the number of batches after "
+            "which half is forgotten.",
         ),
         (
             lambda: rho_for_drift(0.005, 10),

@@ -312,8 +312,9 @@ def test_a_failed_fit_keeps_what_was_learnt() -> None:
 
 
 SHARE = (
-    "It is the share of a batch's weight kept when the next one arrives; rho_for_half_life(n) "
-    "picks it from the number of batches after which half is forgotten."
+    "It is the share of a batch's weight kept when the next one arrives; "
+    "kmeander.rho_for_half_life(batches=...) picks it from the number of batches after which half "
+    "is forgotten."
 )
 
 

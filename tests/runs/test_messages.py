@@ -230,6 +230,31 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
     ("run", lambda f: run(f / "rows.csv", rho=0.5, half_life=2),
      "give rho or half_life, not both.",
      "give --rho or --half-life, not both."),
+    ("run", lambda f: run(f / "rows.csv", half_life=-1),
+     "half_life must be a finite number above 0, got -1. It is the number of batches after which "
+     "half is forgotten.",
+     "--half-life must be a finite number above 0, got -1. It is the number of batches after which "
+     "half is forgotten."),
+    ("run", lambda f: run(f / "rows.csv", half_life=1e-7),
+     "half_life=1e-07 would need a rho of 0. No rho strictly between 0 and 1 forgets so fast: "
+     "choose a larger half_life.",
+     "--half-life 1e-07 would need a rho of 0. No rho strictly between 0 and 1 forgets so fast: "
+     "choose a larger --half-life."),
+    ("rho", lambda _: kmeander.rho_for_drift(0.5, 1e20),
+     "epsilon=0.5, stable_for=1e+20 and m=2.0 would need a rho of 1. No rho strictly between 0 and "
+     "1 forgets so slowly: choose a smaller stable_for.",
+     "--epsilon 0.5, --stable-for 1e+20 and --m 2.0 would need a rho of 1. No rho strictly between "
+     "0 and 1 forgets so slowly: choose a smaller --stable-for."),
+    ("run", lambda f: run(f / "rows.csv", rho=1.5),
+     "rho must lie in (0, 1], got 1.5. It is the share of a batch's weight kept when the next one "
+     "arrives; kmeander.rho_for_half_life(batches=...) picks it from the number of batches after "
+     "which half is forgotten.",
+     "--rho must lie in (0, 1], got 1.5. It is the share of a batch's weight kept when the next "
+     "one arrives; kmeander rho --half-life picks it from the number of batches after which half "
+     "is forgotten."),
+    ("run", lambda f: run(f / "rows.csv", rho="fast"),
+     "rho must be a number in (0, 1] or \"auto\", got 'fast'.",
+     "--rho must be a number in (0, 1] or \"auto\", got 'fast'."),
     ("run", lambda f: run(f / "rows.csv", every="1s"),
      "time_column and every go together: one says where, one how long.",
      "--time-column and --every go together: one says where, one how long."),
@@ -395,7 +420,7 @@ def test_every_argument_that_a_message_names_is_one() -> None:
     """And has an option of the command that takes it."""
     known = {
         name
-        for taker in (run, predict, Simulation, kmeander.rho_for_drift)
+        for taker in (run, predict, Simulation, kmeander.rho_for_drift, kmeander.rho_for_half_life)
         for name in inspect.signature(taker).parameters
     } | {"port", "out", "processes", "river", "features", "batch_size"}
     named = {

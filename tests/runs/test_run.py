@@ -381,8 +381,27 @@ def test_files_that_cannot_be_opened_are_explained(tmp_path: Path) -> None:
 def test_wrong_usage_exits_with_2(csv: Path) -> None:
     for words in (["run"], ["run", str(csv), "--rho", ".5", "--half-life", "2"], ["walk"]):
         assert kmeander(*words).returncode == 2
-    for words in (["--rho", "1.3"], ["--rho", "1"], ["--half-life", "0"], ["--clusters", "0"]):
-        assert kmeander("run", str(csv), *words).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--rho", "1.3"],
+            "--rho must lie in (0, 1), got 1.3. It is the share of",
+        ),
+        (["--rho", "1"], "--rho must lie in (0, 1), got 1.0. It is the share of"),
+        (["--rho", "fast"], "--rho must be a number in (0, 1] or \"auto\", got 'fast'."),
+        (["--half-life", "0"], "--half-life must be a finite number above 0, got 0.0. It is the"),
+    ],
+)
+def test_a_value_that_the_library_refuses_exits_with_1_and_one_line(
+    words: list[str], message: str, csv: Path
+) -> None:
+    refused = kmeander("run", str(csv), *words)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith(f"kmeander run: {message}")
+    assert len(refused.stderr.splitlines()) == 1
 
 
 def test_a_stream_that_never_shows_k_points_says_so(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def rho(
 
     Example: kmeander rho --epsilon 0.5 --stable-for 20
     """
-    from kmeander.kmeans.forgetting import max_batches_for, rho_for_drift, rho_for_half_life
+    from kmeander.kmeans.forgetting import max_batches_for, rho_after_half, rho_for_drift
 
     ways = [half_life is not None, epsilon is not None or stable_for is not None, rho is not None]
     if sum(ways) != 1:
@@ -38,7 +38,7 @@ def rho(
     if (epsilon is None) != (stable_for is None):
         raise typer.BadParameter("--epsilon and --stable-for go together")
     if half_life is not None:
-        chosen = rho_for_half_life(half_life)
+        chosen = rho_after_half(half_life, "half_life")
         why = f"half of a batch is forgotten after {half_life:g} batches"
     elif epsilon is not None and stable_for is not None:
         chosen = rho_for_drift(epsilon, stable_for, m)

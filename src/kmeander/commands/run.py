@@ -82,8 +82,6 @@ def _check(model: ModelOptions, batches: BatchOptions) -> None:
     """Refuse options that do not go together."""
     if model.rho is not None and model.half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")
-    if model.half_life is not None and not model.half_life > 0:
-        raise typer.BadParameter(f"--half-life must be above 0, got {model.half_life:g}")
     if (batches.time_column is None) != (batches.every is None):
         raise typer.BadParameter("--time-column and --every go together")
 

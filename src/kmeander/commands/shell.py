@@ -12,6 +12,9 @@ from typing import Any
 
 from kmeander.exceptions import Style, in_python
 
+# What a command does that Python has a function for: its option, by function and argument.
+COMMAND_FOR = {("rho_for_half_life", "batches"): ("rho", "half_life")}
+
 
 def in_shell(commands: Mapping[str, Any], at_hand: str) -> Style:
     """Return what writes arguments as options of the command at hand, to be pasted into a shell.
@@ -25,6 +28,8 @@ def in_shell(commands: Mapping[str, Any], at_hand: str) -> Style:
     """
 
     def write(name: str, value: Any = None, of: str | None = None) -> str:
+        if of is not None:
+            of, name = COMMAND_FOR.get((of, name), (of, name))
         option = _options(commands.get(of or at_hand)).get(name)
         if option is None:
             return in_python(name, value, of)

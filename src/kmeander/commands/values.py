@@ -58,15 +58,14 @@ class StartOffset(StrEnum):
 
 def rho_of(text: str) -> float | str:
     """Return what --rho means."""
-    if text == "auto":
-        return text
+    from kmeander.arguments import share_kept
+
     try:
         rho = float(text)
     except ValueError:
-        raise typer.BadParameter(f"--rho must be a number or auto, got {text!r}") from None
-    if not 0 < rho < 1:
-        raise typer.BadParameter(f"--rho must lie above 0 and below 1, got {rho:g}")
-    return rho
+        return text  # auto, or a word that the library refuses
+    # A share of 1 would need max_batches, which has no option.
+    return share_kept(rho, below_one=True)
 
 
 def refine_of(text: str) -> str | int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kmeander.arguments import is_finite, positive_number, share_kept
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 
 # rho**T computed as 0.010000000000000002 still counts as 0.01: about a thousand roundings.
 AGE_ROUNDING = 1e-12
@@ -43,12 +43,14 @@ def rho_for_drift(
     positive_number("negligible", negligible)
     if epsilon <= negligible:
         raise InputError(
-            f"epsilon must exceed negligible={negligible:g}, got {epsilon!r}. A smaller drift "
-            "needs no forgetting: use rho close to 1."
+            f"{argument('epsilon')} must exceed negligible={negligible:g}, got {epsilon!r}. "
+            "A smaller drift needs no forgetting: use rho close to 1."
         )
     return _between_zero_and_one(
         (negligible / epsilon) ** (m / stable_for),
-        f"epsilon={epsilon:g}, stable_for={stable_for:g} and m={m:g}",
+        f"{argument('epsilon', epsilon)}, {argument('stable_for', stable_for)} and "
+        f"{argument('m', m)}",
+        "stable_for",
     )
 
 
@@ -60,8 +62,26 @@ def rho_for_half_life(batches: float) -> float:
     >>> rho_for_half_life(1)
     0.5
     """
-    positive_number("batches", batches)
-    return _between_zero_and_one(0.5 ** (1.0 / batches), f"batches={batches:g}")
+    return rho_after_half(batches, "batches")
+
+
+def rho_after_half(batches: float, name: str) -> float:
+    """Do what `rho_for_half_life` does; `name` is what messages call the argument.
+
+    Examples
+    --------
+    >>> rho_after_half(-1, "half_life")
+    Traceback (most recent call last):
+        ...
+    kmeander.exceptions.InputError: half_life must be a finite number above 0, got -1. It is the \
+number of batches after which half is forgotten.
+    """
+    if not (is_finite(batches) and batches > 0):
+        raise InputError(
+            f"{argument(name)} must be a finite number above 0, got {batches!r}. It is the number "
+            "of batches after which half is forgotten."
+        )
+    return _between_zero_and_one(0.5 ** (1.0 / batches), argument(name, batches), name)
 
 
 def max_batches_for(rho: float, negligible: float = NEGLIGIBLE) -> int:
@@ -83,10 +103,12 @@ def max_batches_for(rho: float, negligible: float = NEGLIGIBLE) -> int:
     return max(1, math.ceil(math.log(negligible) / math.log(rho) * (1 - AGE_ROUNDING)))
 
 
-def _between_zero_and_one(rho: float, arguments: str) -> float:
+def _between_zero_and_one(rho: float, arguments: str, name: str) -> float:
+    """Return `rho`, or say to which side the argument `name` must go."""
     if 0 < rho < 1:
         return float(rho)
     raise InputError(
         f"{arguments} would need a rho of {rho:g}. No rho strictly between 0 and 1 forgets "
-        f"{'so fast' if rho == 0 else 'so slowly'}."
+        f"{'so fast' if rho == 0 else 'so slowly'}: choose a {'larger' if rho == 0 else 'smaller'} "
+        f"{argument(name)}."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
 from kmeander.exceptions import InputError, argument
-from kmeander.kmeans.forgetting import rho_for_half_life
+from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
 from kmeander.runs.loop import Runner
@@ -144,7 +144,7 @@ def run(
     if rho is not None and half_life is not None:
         raise InputError(f"give {argument('rho')} or {argument('half_life')}, not both.")
     if half_life is not None:
-        rho = rho_for_half_life(half_life)
+        rho = rho_after_half(half_life, "half_life")
     if (time_column is None) != (every is None):
         raise InputError(
             f"{argument('time_column')} and {argument('every')} go together: one says where, one "
