@@ -21,18 +21,22 @@ from kmeander import InputError, KmeanderError, run
 from kmeander.cli import app
 from kmeander.commands.shell import in_shell
 from kmeander.commands.values import names
+from kmeander.drifts.magnitude import MAGNITUDES
 from kmeander.exceptions import argument, arguments_written_by, in_python
 from kmeander.experiments.beyond import experiment as beyond
 from kmeander.experiments.grid import QUICK
+from kmeander.kmeans.starts import INITIALISATIONS
+from kmeander.models.settings import FORGETTING
 from kmeander.page.timeline import read_timeline
 from kmeander.runs.predict import predict
 from kmeander.runs.simulate import Simulation
 from kmeander.sinks import assignment_sink
 from kmeander.sinks.steps import StepLines
 from kmeander.sources import Reading, Wanted, line_parsing, open_source
-from kmeander.sources.batching import Batching, microseconds
+from kmeander.sources.batching import BAD_ROWS, LATE, Batching, microseconds
 from kmeander.sources.byte_streams import FileBytes
-from kmeander.sources.kafka import KafkaSource
+from kmeander.sources.files import FORMATS, ORDERS
+from kmeander.sources.kafka import STARTS, KafkaSource
 from kmeander.storage import checkpoint
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.storage.standardizer import Standardizer
@@ -309,6 +313,11 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
     ("predict", lambda f: predict(f / "rows.csv", f / "none.km", bad_rows="drop"),
      "bad_rows must be one of 'error', 'skip', got 'drop'.",
      "--bad-rows must be one of 'error', 'skip', got 'drop'."),
+    ("predict", lambda f: predict(f / "rows.csv", f / "none.km", n_threads=0),
+     "n_threads must be a whole number of at least 1, got 0. It is the number of threads; leave it "
+     "out for all cores.",
+     "--threads must be a whole number of at least 1, got 0. It is the number of threads; leave it "
+     "out for all cores."),
     ("predict", lambda f: assignment_sink(str(f / "x.txt"), in_parts=False, output="out"),
      'out="{}/x.txt": its ending does not say the format. Use .parquet, .ndjson or .jsonl, a '
      "folder for parts of Parquet, or kafka://host:port/topic.",
@@ -324,6 +333,15 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "a file.",
      "{}/none.jsonl cannot be read: No such file or directory. kmeander run --steps writes such a "
      "file."),
+    ("simulate", lambda _: Simulation("x.csv", seed=-1),
+     "seed must be a whole number of at least 0, got -1. It is the seed of all random choices.",
+     "--seed must be a whole number of at least 0, got -1. It is the seed of all random choices."),
+    ("simulate", lambda _: Simulation("x.csv", n_clusters=0),
+     "n_clusters must be a whole number of at least 1, got 0. It is the number of clusters K.",
+     "--clusters must be a whole number of at least 1, got 0. It is the number of clusters K."),
+    ("simulate", lambda _: Simulation("x.csv", method="newton"),
+     "method must be one of 'root', 'paper', got 'newton'.",
+     "--method must be one of 'root', 'paper', got 'newton'."),
     ("simulate", lambda f: Simulation(str(f / "truth.csv")).features,
      "{}/truth.csv has a column 'drift', which is where the truth is written. Rename it, or leave "
      "it out: columns=... chooses others.",
@@ -364,6 +382,31 @@ def test_experiments_name_their_arguments_in_both(monkeypatch: pytest.MonkeyPatc
     message = "m must be one number here, got 1, 2. Run the others into folders of their own with "
     for command, name in ((None, "out"), ("experiment", "--out")):
         assert said(lambda: beyond.check(two, river=False), command) == f"{message}{name}."
+
+
+def test_the_help_shows_the_words_that_the_library_takes() -> None:
+    shown = {
+        (command, parameter.name): set(parameter.metavar.split("|"))
+        for command in ("run", "predict", "simulate")
+        for parameter in COMMANDS[command].params
+        if "|" in (parameter.metavar or "")
+    }
+    order, form = set(ORDERS), set(FORMATS)
+    assert shown == {
+        ("run", "rho"): {"NUMBER", "auto"},
+        ("run", "refine"): {"swaps", "NUMBER", "none"},
+        ("run", "bad_rows"): {*BAD_ROWS, "FILE"},
+        ("run", "init"): set(INITIALISATIONS),
+        ("run", "forgetting"): set(FORGETTING),
+        ("run", "late_rows"): set(LATE),
+        ("run", "start"): set(STARTS),
+        ("run", "format"): form,
+        ("run", "order"): order,
+        ("predict", "format"): form,
+        ("predict", "order"): order,
+        ("predict", "bad_rows"): set(BAD_ROWS),
+        ("simulate", "method"): set(MAGNITUDES),
+    }
 
 
 @pytest.mark.parametrize("column", ["b;c", "a b", "it's", "$HOME", "-x", "naïve"])

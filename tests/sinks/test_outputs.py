@@ -346,8 +346,14 @@ def test_event_time_goes_on_after_a_stop(tmp_path: Path) -> None:
             "every cannot be given with",
         ),
         (["--kafka-option", "x"], "--kafka-option must be KEY=VALUE, got 'x'"),
-        (["--checkpoint-every", "0"], "Input should be greater than or equal to 1"),
-        (["--format", "xml"], "'xml' is not one of"),
+        (
+            ["--checkpoint-every", "0"],
+            "--checkpoint-every must be a whole number of at least 1, got 0.",
+        ),
+        (
+            ["--format", "xml"],
+            "--format must be one of 'csv', 'tsv', 'ndjson', 'json', 'parquet', 'arrow', got",
+        ),
         (["--idle-exit", "-1"], "--idle-exit must be a finite number above 0, got -1.0."),
     ],
 )

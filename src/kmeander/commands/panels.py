@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
 from functools import wraps
 from typing import Annotated, Any, ClassVar, Protocol, cast, get_args, get_type_hints
 
@@ -89,5 +88,5 @@ def keywords(*records: OptionPanel) -> dict[str, Any]:
                 continue
             for meaning in get_args(hints[field.name])[2:]:
                 value = meaning(value)
-            found[field.name] = value.value if isinstance(value, Enum) else value
+            found[field.name] = value
     return found

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kmeander.commands.signals import stop_on_signals
-from kmeander.commands.values import Format, Order, names, pairs
+from kmeander.commands.values import FORMAT, ORDER, names, pairs
 from kmeander.commands.words import count, say
-
-
-class Bad(StrEnum):
-    """What becomes of bad rows."""
-
-    error = "error"
-    skip = "skip"
 
 
 def predict(
@@ -32,20 +24,20 @@ def predict(
     ] = "-",
     id_column: Annotated[str | None, typer.Option(help="Column that names the rows.")] = None,
     bad_rows: Annotated[
-        Bad, typer.Option(help="Rows that are no numbers: refuse or leave out.")
-    ] = Bad.error,
+        str,
+        typer.Option(metavar="error|skip", help="Rows that are no numbers: refuse or leave out."),
+    ] = "error",
     format: Annotated[  # noqa: A002  # as kmeander.run calls it
-        Format | None, typer.Option("--format", help="Of the rows, where no ending tells it.")
+        str | None,
+        typer.Option("--format", metavar=FORMAT, help="Of the rows, where no ending tells it."),
     ] = None,
     header: Annotated[
         str | None, typer.Option(help="Names of the columns of CSV without a header line.")
     ] = None,
-    order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name,
+    order: Annotated[str, typer.Option(metavar=ORDER, help="Of the files of a folder.")] = "name",
     n_threads: Annotated[
         int | None,
-        typer.Option(
-            "--threads", help="Threads (default all cores); never changes a result.", min=1
-        ),
+        typer.Option("--threads", help="Threads (default all cores); never changes a result."),
     ] = None,
     kafka_options: Annotated[
         list[str] | None,
@@ -66,11 +58,11 @@ def predict(
             source,
             model,
             out=out,
-            format=None if format is None else format.value,
+            format=format,
             header=None if header is None else names(header),
             id_column=id_column,
-            order=order.value,
-            bad_rows=bad_rows.value,
+            order=order,
+            bad_rows=bad_rows,
             n_threads=n_threads,
             kafka_options=pairs(kafka_options or []),
             stop=stop,

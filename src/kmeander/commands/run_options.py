@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 import typer
 
 from kmeander.commands.values import (
-    Forgetting,
-    Format,
-    Init,
-    Late,
-    Order,
-    StartOffset,
+    FORGETTING,
+    FORMAT,
+    INIT,
+    LATE,
+    ORDER,
+    START,
     names,
     pairs,
     refine_of,
@@ -30,7 +30,7 @@ class ModelOptions:
     """The model and how it forgets."""
 
     panel: ClassVar[str] = "Model"
-    n_clusters: Annotated[int, typer.Option("--clusters", help="Number of clusters.", min=1)] = 8
+    n_clusters: Annotated[int, typer.Option("--clusters", help="Number of clusters.")] = 8
     rho: Annotated[
         str | None,
         typer.Option(
@@ -47,10 +47,11 @@ class ModelOptions:
         int | None,
         typer.Option(
             help="Remember at most so many points; older batches become fewer weighted means.",
-            min=2,
         ),
     ] = None
-    init: Annotated[Init, typer.Option(help="Where Lloyd starts at each batch.")] = Init.previous
+    init: Annotated[str, typer.Option(metavar=INIT, help="Where Lloyd starts at each batch.")] = (
+        "previous"
+    )
     refine: Annotated[
         str,
         typer.Option(
@@ -60,20 +61,18 @@ class ModelOptions:
         refine_of,
     ] = "swaps"
     forgetting: Annotated[
-        Forgetting,
+        str,
         typer.Option(
+            metavar=FORGETTING,
             help="Forget more where a batch contradicts the past, or always by rho.",
         ),
-    ] = Forgetting.adaptive
-    random_state: Annotated[
-        int, typer.Option("--seed", help="Seed of the random choices.", min=0)
-    ] = 0
+    ] = "adaptive"
+    random_state: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0
     n_threads: Annotated[
         int | None,
         typer.Option(
             "--threads",
             help="Threads (default all cores); never changes a result.",
-            min=1,
         ),
     ] = None
 
@@ -85,7 +84,7 @@ class BatchOptions:
     panel: ClassVar[str] = "Batches"
     batch_size: Annotated[
         int | None,
-        typer.Option(help="Rows per batch (default 500).", min=1),
+        typer.Option(help="Rows per batch (default 500)."),
     ] = None
     batch_seconds: Annotated[
         float | None,
@@ -100,9 +99,9 @@ class BatchOptions:
         typer.Option(help="A batch holds the rows of one period, such as 10m."),
     ] = None
     late_rows: Annotated[
-        Late,
-        typer.Option(help="Rows of a period that is over: learn them now, or not."),
-    ] = Late.keep
+        str,
+        typer.Option(metavar=LATE, help="Rows of a period that is over: learn them now, or not."),
+    ] = "keep"
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ class OutputOptions:
         Path | None,
         typer.Option(metavar="DIR", help="Go on from here after a stop or a crash."),
     ] = None
-    checkpoint_every: Annotated[int, typer.Option(help="Batches between two commits.", min=1)] = 10
+    checkpoint_every: Annotated[int, typer.Option(help="Batches between two commits.")] = 10
 
 
 @dataclass(frozen=True)
@@ -195,13 +194,13 @@ class SourceOptions:
 
     panel: ClassVar[str] = "Source"
     format: Annotated[
-        Format | None,
-        typer.Option("--format", help="Of the rows, where no ending tells it."),
+        str | None,
+        typer.Option("--format", metavar=FORMAT, help="Of the rows, where no ending tells it."),
     ] = None
     header: Annotated[
         str | None, typer.Option(help="Names of the columns of CSV without a header line."), names
     ] = None
-    order: Annotated[Order, typer.Option(help="Of the files of a folder.")] = Order.name
+    order: Annotated[str, typer.Option(metavar=ORDER, help="Of the files of a folder.")] = "name"
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Wait for more at the end of the file."),
@@ -212,9 +211,9 @@ class SourceOptions:
     ] = None
     group: Annotated[str, typer.Option(help="Kafka's consumer group.")] = "kmeander"
     start: Annotated[
-        StartOffset,
-        typer.Option(help="Where to begin with a topic, without a checkpoint."),
-    ] = StartOffset.earliest
+        str,
+        typer.Option(metavar=START, help="Where to begin with a topic, without a checkpoint."),
+    ] = "earliest"
     kafka_options: Annotated[
         list[str] | None,
         typer.Option(

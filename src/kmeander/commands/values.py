@@ -2,58 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import typer
 
-
-class Init(StrEnum):
-    """Where Lloyd starts at each batch."""
-
-    hungarian = "hungarian"
-    weighted = "weighted"
-    current = "current"
-    previous = "previous"
-
-
-class Forgetting(StrEnum):
-    """How the past is forgotten."""
-
-    adaptive = "adaptive"
-    fixed = "fixed"
-
-
-class Format(StrEnum):
-    """How rows are written down."""
-
-    csv = "csv"
-    tsv = "tsv"
-    ndjson = "ndjson"
-    json = "json"
-    parquet = "parquet"
-    arrow = "arrow"
-
-
-class Order(StrEnum):
-    """Which file of a folder comes first."""
-
-    name = "name"
-    time = "time"
-
-
-class Late(StrEnum):
-    """What becomes of late rows."""
-
-    keep = "keep"
-    skip = "skip"
-    error = "error"
-
-
-class StartOffset(StrEnum):
-    """Where a topic is read from."""
-
-    earliest = "earliest"
-    latest = "latest"
+# How --help shows the words that an option takes; the library refuses others. A test compares them.
+INIT = "hungarian|weighted|current|previous"
+FORGETTING = "adaptive|fixed"
+FORMAT = "csv|tsv|ndjson|json|parquet|arrow"
+ORDER = "name|time"
+LATE = "keep|skip|error"
+START = "earliest|latest"
 
 
 def rho_of(text: str) -> float | str:

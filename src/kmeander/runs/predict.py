@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kmeander.arguments import one_of
+from kmeander.arguments import one_of, thread_count
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM, PSKM
@@ -74,6 +74,7 @@ def predict(
     {"row":1,"cluster":0,"distance":1.0}
     """
     one_of("bad_rows", bad_rows, BAD_ROWS)
+    n_threads = thread_count(n_threads)
     try:
         state = saved_model.read(model)
     except FileNotFoundError:

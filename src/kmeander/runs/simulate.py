@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kmeander.arguments import one_of, whole_number
 from kmeander.arrays import Points
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
+from kmeander.drifts.magnitude import MAGNITUDES
 from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clusters
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.files import read_file
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
 
 # Columns of truth that are written beside the features.
 TRUTH = ("batch", "concept", "drift", "cluster", "change")
+# The least that each number may be, and what it is.
+_NUMBERS = {
+    "n_clusters": (1, "the number of clusters K"),
+    "n_concepts": (1, "the number of concepts, the data included"),
+    "batch_size": (1, "the rows of a batch"),
+    "batches_per_concept": (1, "the number of batches drawn from each concept"),
+    "transition": (0, "the number of batches with both concepts"),
+    "seed": (0, "the seed of all random choices"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,11 @@ class Simulation:
     batches_per_concept: int = 10
     transition: int = 5
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, (least, meaning) in _NUMBERS.items():
+            whole_number(name, getattr(self, name), at_least=least, meaning=meaning)
+        one_of("method", self.method, MAGNITUDES)
 
     def write(self, folder: Path, what: str = "stream") -> Path:
         """Write the stream, or the concepts it is drawn from, and return the file's path.
