@@ -307,6 +307,28 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
     ("run", lambda f: CheckpointFolder(f / "rows.csv"),
      'checkpoint="{}/rows.csv" cannot be made: File exists.',
      "--checkpoint {}/rows.csv cannot be made: File exists."),
+    ("run", lambda f: run(f / "rows.csv", bad_rows="Skip"),
+     'bad_rows must be "error", "skip" or a file such as bad.ndjson, got \'Skip\'.',
+     '--bad-rows must be "error", "skip" or a file such as bad.ndjson, got \'Skip\'.'),
+    ("run", lambda f: run(f"drift:{f}/rows.csv?clusters=0"),
+     "drift:{}/rows.csv?clusters=0: clusters must be a whole number of at least 1, got 0. It is "
+     "the number of clusters that move.",
+     "drift:{}/rows.csv?clusters=0: clusters must be a whole number of at least 1, got 0. It is "
+     "the number of clusters that move."),
+    ("run", lambda f: run(f"drift:{f}/rows.csv?batch_size=2.5"),
+     "drift:{}/rows.csv?batch_size=2.5: batch_size must be a whole number, got '2.5'.",
+     "drift:{}/rows.csv?batch_size=2.5: batch_size must be a whole number, got '2.5'."),
+    ("run", lambda f: run(f"drift:{f}/rows.csv?batch_size=0"),
+     "drift:{}/rows.csv?batch_size=0: batch_size must be a whole number of at least 1, got 0. It "
+     "is the rows of a batch.",
+     "drift:{}/rows.csv?batch_size=0: batch_size must be a whole number of at least 1, got 0. It "
+     "is the rows of a batch."),
+    ("run", lambda f: run(f"drift:{f}/rows.csv?epsilon=-1"),
+     "drift:{}/rows.csv?epsilon=-1: epsilon must be a finite number above 0, got -1.0.",
+     "drift:{}/rows.csv?epsilon=-1: epsilon must be a finite number above 0, got -1.0."),
+    ("simulate", lambda f: Simulation(str(f / "rows.csv")).write(f / "rows.csv"),
+     'out="{}/rows.csv" is a file; name a folder.',
+     "--out {}/rows.csv is a file; name a folder."),
     ("predict", lambda f: predict(f / "rows.csv", f / "none.km"),
      "there is no model {}/none.km. kmeander.run(model_out=...) writes one.",
      "there is no model {}/none.km. kmeander run --model-out writes one."),

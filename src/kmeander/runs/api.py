@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -175,7 +176,7 @@ def run(
         assignments=_text(assignments),
         centroids=_text(centroids),
         model_out=_text(model_out),
-        bad_rows=None if bad_rows in BAD_ROWS else _text(bad_rows),
+        bad_rows=_file_of(bad_rows),
     )
     _check_outputs(outputs, source)
     with ExitStack() as stack:
@@ -208,6 +209,19 @@ def run(
 
 def _text(path: PathLike | None) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _file_of(bad_rows: PathLike) -> str | None:
+    """Return the file to which bad rows go, if any; a word that is no choice is not one."""
+    if bad_rows in BAD_ROWS:
+        return None
+    path = os.fspath(bad_rows)
+    if isinstance(bad_rows, str) and path != "-" and "." not in path and Path(path).name == path:
+        raise InputError(
+            f"{argument('bad_rows')} must be {', '.join(map(json.dumps, BAD_ROWS))} or a file such "
+            f"as bad.ndjson, got {bad_rows!r}."
+        )
+    return path
 
 
 def _check_outputs(outputs: Outputs, source: Any) -> None:

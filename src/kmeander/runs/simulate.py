@@ -81,6 +81,8 @@ class Simulation:
         """
         import pyarrow.parquet as pq
 
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{argument('out', str(folder))} is a file; name a folder.")
         tables = self._stream_tables() if what == "stream" else self._concept_tables()
         first = next(tables)  # whatever is wrong shows here, before anything is written
         folder.mkdir(parents=True, exist_ok=True)

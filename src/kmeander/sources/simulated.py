@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
+from kmeander.arguments import positive_number, whole_number
 from kmeander.drifts.concepts import DriftStream, simulate_drifts
 from kmeander.exceptions import InputError
 from kmeander.sources.block import Block, Position, Source
@@ -23,6 +24,13 @@ _DEFAULTS = {
     "batch_size": 500,
     "batches_per_concept": 10,
     "seed": 0,
+}
+_MEANINGS = {
+    "clusters": "the number of clusters that move",
+    "concepts": "the number of concepts, the file included",
+    "batch_size": "the rows of a batch",
+    "batches_per_concept": "the number of batches drawn from each concept",
+    "seed": "the seed of all random choices",
 }
 
 
@@ -54,6 +62,14 @@ class SimulatedSource(Source):
             n_seen += self._stream.batch_size
 
 
+def _check(place: str, name: str, value: float) -> None:
+    """Refuse a setting by the name that it has in the address, not by that of an option."""
+    if name == "epsilon":
+        positive_number(place, value)
+    else:
+        whole_number(place, value, at_least=0 if name == "seed" else 1, meaning=_MEANINGS[name])
+
+
 def open_drift(address: str, wanted: Wanted) -> SimulatedSource:
     """Return the stream that ``drift:FILE?epsilon=0.5&concepts=4`` describes.
 
@@ -69,7 +85,9 @@ def open_drift(address: str, wanted: Wanted) -> SimulatedSource:
         try:
             settings[name] = type(_DEFAULTS[name])(value)
         except ValueError as error:
-            raise InputError(f"{address}: {name} must be a number, got {value!r}.") from error
+            kind = "number" if name == "epsilon" else "whole number"
+            raise InputError(f"{address}: {name} must be a {kind}, got {value!r}.") from error
+        _check(f"{address}: {name}", name, settings[name])
     names, points = read_file(path, wanted.columns)
     seed = int(settings["seed"])
     concepts = simulate_drifts(
