@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterable
@@ -67,6 +68,13 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     raise InputError(
         f"{argument(name)} must be one of {', '.join(map(repr, words))}, got {value!r}."
     )
+
+
+def list_of_names(name: str, value: Any) -> None:
+    """Refuse a text where a list of names should be: it would be taken letter by letter."""
+    if isinstance(value, str):
+        meant = json.dumps([part.strip() for part in value.split(",")], ensure_ascii=False)
+        raise InputError(f"{argument(name)} must be a list of names, got {value!r}: pass {meant}.")
 
 
 def share_kept(value: Any, *, below_one: bool = False) -> float:

@@ -279,8 +279,8 @@ def test_predicting_what_does_not_fit_is_refused(readings: Path, tmp_path: Path)
     assert done.stderr.splitlines()[1] == "Bad rows left out: 1."
     done = kmeander("predict", str(other), "--model", str(other))
     assert done.stderr == (
-        f"kmeander predict: {other} is not a kmeander checkpoint: it does not begin with "
-        "'KMEANDER'.\n"
+        f"kmeander predict: {other} is not a kmeander model: it does not begin with 'KMEANDER'. "
+        "kmeander run --model-out writes one, and so does save() of an estimator.\n"
     )
     done = kmeander("predict", str(other), "--model", str(tmp_path / "nowhere"))
     assert done.returncode == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kmeander.arguments import list_of_names
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
@@ -45,6 +46,9 @@ class Reading:
     header: Sequence[str] | None = None
     order: str = "name"
     follow: bool = False
+
+    def __post_init__(self) -> None:
+        list_of_names("header", self.header)
 
 
 class FileSource(Source):

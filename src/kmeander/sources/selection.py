@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kmeander.arguments import list_of_names
 from kmeander.exceptions import InputError, argument
 
 
@@ -28,6 +29,10 @@ class Wanted:
     exclude: Sequence[str] = ()
     id_column: str | None = None
     time_column: str | None = None
+
+    def __post_init__(self) -> None:
+        list_of_names("columns", self.columns)
+        list_of_names("exclude", self.exclude)
 
     def among(self, names: Sequence[str], source: str) -> Selection:
         """Return the selection for a source that has the columns `names`.

@@ -31,6 +31,10 @@ _ASIDE = ".{}.{}.aside"
 _DTYPES = {"<f8", "<f4", "<i4", "<i8"}
 
 
+class NotACheckpointError(CheckpointError):
+    """A file is none that kmeander wrote."""
+
+
 class NewerFormatError(CheckpointError):
     """A checkpoint is of a format that only a newer version reads."""
 
@@ -62,7 +66,7 @@ def _digest(parts: list[bytes | memoryview]) -> bytes:
 def from_bytes(data: bytes, name: str) -> dict[str, Any]:
     """Return the state that `data` holds; `name` is used in messages."""
     if len(data) < _PREFIX.size or not data.startswith(MAGIC):
-        raise CheckpointError(
+        raise NotACheckpointError(
             f"{name} is not a kmeander checkpoint: it does not begin with {MAGIC.decode()!r}."
         )
     _, number, header_size = _PREFIX.unpack_from(data)

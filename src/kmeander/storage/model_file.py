@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kmeander.arrays import INSTRUCTION_SET
-from kmeander.exceptions import CheckpointError
+from kmeander.exceptions import CheckpointError, argument
 from kmeander.models.base import StreamModel
 from kmeander.storage import checkpoint
 from kmeander.storage.standardizer import Standardizer
@@ -50,7 +50,14 @@ def write(
 
 def read(path: str | os.PathLike[str], *, stacklevel: int = 3) -> dict[str, Any]:
     """Return the state in a model's file, or say that it holds none."""
-    state = checkpoint.read(path)
+    try:
+        state = checkpoint.read(path)
+    except checkpoint.NotACheckpointError:
+        raise CheckpointError(
+            f"{os.fspath(path)} is not a kmeander model: it does not begin with "
+            f"{checkpoint.MAGIC.decode()!r}. {argument('model_out', of='run')} writes one, and so "
+            "does save() of an estimator."
+        ) from None
     if state.get("estimator") not in ESTIMATORS.values():
         raise CheckpointError(
             f"{path} holds no estimator, but {state.get('estimator') or sorted(state)}."
