@@ -74,7 +74,7 @@ def summary_of(**more: Any) -> RunSummary:
 
 
 def test_a_summary_counts_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    run_command._say_summary(summary_of(n_reseeded=2, n_unconverged=1), "x", resumable=False)
+    run_command._say_summary(summary_of(n_reseeded=2, n_unconverged=1), "x", 2, resumable=False)
     said = capsys.readouterr().err.splitlines()
     assert said[-2:] == [
         "Clusters that lost all their points and were seeded anew: 2.",

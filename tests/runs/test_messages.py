@@ -133,6 +133,11 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      'exclude=["b;c"], or use bad_rows="skip" to go on without such rows).',
      "{}/rows.csv line 4: 'x' in column 'b;c' is not a number (leave the column out with "
      "--exclude 'b;c', or use --bad-rows skip to go on without such rows)."),
+    ("run", lambda f: run(f / "times.csv", 1, header=["a", "b", "c"]),
+     "{}/times.csv line 1: 2 fields where there should be 3 (give header=... a name for every "
+     'field, or use bad_rows="skip" to go on without such rows).',
+     "{}/times.csv line 1: 2 fields where there should be 3 (give --header a name for every field, "
+     "or use --bad-rows skip to go on without such rows)."),
     ("run", lambda f: run(f / "times.csv", 1, time_column="at", every="10s", late_rows="error"),
      'row 3 of the stream is late: its period was over when it came. Use late_rows="keep" to learn '
      'such rows with the present batch, or late_rows="skip" to leave them out.',

@@ -417,7 +417,8 @@ def test_a_stream_that_never_shows_k_points_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert [step["waiting"] for step in lines(done.stdout)] == [True, True]
     assert done.stderr.splitlines()[1] == (
-        "The stream has not shown enough distinct points yet: nothing was learned."
+        "Nothing was learned: 2 clusters need as many distinct points, the stream has shown 1. "
+        "Ask for fewer clusters."
     )
 
 

@@ -75,7 +75,7 @@ def run(
         )
     if not quiet:
         name = "standard input" if source == "-" else source
-        _say_summary(summary, name, resumable=bool(outputs.checkpoint))
+        _say_summary(summary, name, model.n_clusters, resumable=bool(outputs.checkpoint))
 
 
 def _check(model: ModelOptions, batches: BatchOptions) -> None:
@@ -98,7 +98,7 @@ def _steps_to_watch(steps: str | None) -> Iterator[str]:
         yield str(Path(folder) / "steps.jsonl")
 
 
-def _say_summary(summary: RunSummary, name: str, *, resumable: bool) -> None:
+def _say_summary(summary: RunSummary, name: str, n_clusters: int, *, resumable: bool) -> None:
     """Say on stderr what the run did."""
     if summary.resumed_at is not None and not (summary.n_batches or summary.n_bad):
         say(f"{name}: nothing new since batch {summary.resumed_at}.")
@@ -107,7 +107,7 @@ def _say_summary(summary: RunSummary, name: str, *, resumable: bool) -> None:
     if summary.stopped:
         _say_stop(summary, resumable=resumable)
     if summary.last is not None:
-        _say_clusters(summary, summary.last)
+        _say_clusters(summary, summary.last, n_clusters)
 
 
 def _say_counts(summary: RunSummary, name: str) -> None:
@@ -130,9 +130,12 @@ def _say_stop(summary: RunSummary, *, resumable: bool) -> None:
     say(line)
 
 
-def _say_clusters(summary: RunSummary, last: Step) -> None:
+def _say_clusters(summary: RunSummary, last: Step, n_clusters: int) -> None:
     if last.surrogate_error is None or last.masses is None:
-        say("The stream has not shown enough distinct points yet: nothing was learned.")
+        say(
+            f"Nothing was learned: {count(n_clusters, 'cluster')} need as many distinct points, "
+            f"the stream has shown {summary.n_distinct:,}. Ask for fewer clusters."
+        )
         return
     say(
         f"Surrogate error {last.surrogate_error:.6g}, newest batch {last.batch_error:.6g}; "

@@ -156,6 +156,7 @@ class Runner:
             self._first_points = batch.points if step.index == 0 else None
             points = batch.points
             self.summary.add(step)
+            self.summary.n_distinct = self.model.n_distinct
         self.summary.n_bad += len(rows.bad)
         self.summary.n_late += rows.n_late
         learned = self._learned_batch(rows, step, points)

@@ -29,6 +29,8 @@ class RunSummary:
     n_waiting : int
         When a run is stopped while its stream pauses: rows that wait for their batch to be
         complete. They are read again when it goes on.
+    n_distinct : int
+        Distinct points seen while there are fewer of them than clusters; 0 once it has learned.
     seconds : float
         Time spent learning.
     resumed_at : int or None
@@ -51,6 +53,7 @@ class RunSummary:
     n_bad: int = 0
     n_late: int = 0
     n_waiting: int = 0
+    n_distinct: int = 0
     seconds: float = 0.0
     resumed_at: int | None = None
     stopped: bool = False

@@ -176,6 +176,8 @@ class Batches:
 
     def _way_out(self, refused: BadRow) -> str:
         skip = f"use {argument('bad_rows', 'skip')} to go on without such rows"
+        if refused.reason.misfits_names and refused.row == 0:
+            return f"give {argument('header', ...)} a name for every field, or {skip}"
         column = refused.reason.column
         if column is None or not self.may_exclude:
             return skip

@@ -20,11 +20,14 @@ class Reason:
         The column that is to blame, where it is one.
     is_text : bool
         Whether there is text where a number should be: then the whole column may be text.
+    misfits_names : bool
+        Whether a line has more or fewer fields than `header` names: then all lines may have.
     """
 
     text: str
     column: str | None = None
     is_text: bool = False
+    misfits_names: bool = False
 
     def __str__(self) -> str:
         return self.text

@@ -138,7 +138,10 @@ class CsvFormat(TextFormat):
         if row := _BAD_ROW.search(message):
             fields = "field" if row["found"] == "1" else "fields"
             where = "the header has" if self.has_header else "there should be"
-            return Reason(f"{row['found']} {fields} where {where} {row['expected']}")
+            return Reason(
+                f"{row['found']} {fields} where {where} {row['expected']}",
+                misfits_names=not self.has_header,
+            )
         form = "CSV" if self._delimiter == "," else "TSV"
         return Reason(f"not {form}: {message.splitlines()[0]}")
 
