@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import ArgumentError, argument
 
 if TYPE_CHECKING:
     RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -30,10 +30,10 @@ def whole_number(
         if at_least <= number <= at_most:
             return number
         if number > at_most:
-            raise InputError(
+            raise ArgumentError(
                 f"{argument(name)} must be at most {at_most}, got {number}. It is {meaning}."
             )
-    raise InputError(
+    raise ArgumentError(
         f"{argument(name)} must be a whole number of at least {at_least}, got {value!r}. It is "
         f"{meaning}."
     )
@@ -43,7 +43,7 @@ def finite_number(name: str, value: Any, *, rule: str, fits: bool | None = None)
     """Return `value` as a finite float; `fits` is the verdict of the caller's own `rule`."""
     if is_finite(value) and fits is not False:
         return float(value)
-    raise InputError(f"{argument(name)} must be {rule}, got {value!r}.")
+    raise ArgumentError(f"{argument(name)} must be {rule}, got {value!r}.")
 
 
 def is_finite(value: Any) -> bool:
@@ -65,7 +65,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     words = tuple(allowed)
     if isinstance(value, str) and value in words:
         return value
-    raise InputError(
+    raise ArgumentError(
         f"{argument(name)} must be one of {', '.join(map(repr, words))}, got {value!r}."
     )
 
@@ -74,7 +74,9 @@ def list_of_names(name: str, value: Any) -> None:
     """Refuse a text where a list of names should be: it would be taken letter by letter."""
     if isinstance(value, str):
         meant = json.dumps([part.strip() for part in value.split(",")], ensure_ascii=False)
-        raise InputError(f"{argument(name)} must be a list of names, got {value!r}: pass {meant}.")
+        raise ArgumentError(
+            f"{argument(name)} must be a list of names, got {value!r}: pass {meant}."
+        )
 
 
 def share_kept(value: Any, *, below_one: bool = False) -> float:
@@ -82,7 +84,7 @@ def share_kept(value: Any, *, below_one: bool = False) -> float:
     if is_finite(value) and 0 < value <= 1 and not (below_one and value == 1):
         return float(value)
     interval = "(0, 1)" if below_one else "(0, 1]"
-    raise InputError(
+    raise ArgumentError(
         f"{argument('rho')} must lie in {interval}, got {value!r}. It is the share of a batch's "
         "weight kept when the next one arrives; "
         f"{argument('batches', ..., of='rho_for_half_life')} picks it from the number of batches "
@@ -129,7 +131,7 @@ def truth(name: str, value: Any) -> bool:
     """Return `value` if it is a bool."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise InputError(f"{argument(name)} must be True or False, got {value!r}.")
+    raise ArgumentError(f"{argument(name)} must be True or False, got {value!r}.")
 
 
 def generator_for(seed: int, *keys: int) -> np.random.Generator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from kmeander.exceptions import KmeanderError, arguments_written_by
+from kmeander.exceptions import ArgumentError, KmeanderError, arguments_written_by
 
 try:
     import typer
@@ -58,6 +58,9 @@ def main() -> None:
     """Entry point: a KmeanderError is one line and exit code 1, wrong usage 2."""
     try:
         app()
+    except ArgumentError as error:
+        print(f"kmeander {' '.join(sys.argv[1:2])}: {error}", file=sys.stderr)
+        sys.exit(2)
     except KmeanderError as error:
         sys.exit(f"kmeander {' '.join(sys.argv[1:2])}: {error}")
     except OSError as error:  # a full disk, a device that is gone; click has seen to closed pipes

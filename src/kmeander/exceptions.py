@@ -19,6 +19,10 @@ class InputError(KmeanderError, ValueError):
     """An argument or a batch breaks a rule that the message names."""
 
 
+class ArgumentError(InputError):
+    """One argument is not what it must be: on the command line, wrong usage (exit code 2)."""
+
+
 class InputTypeError(KmeanderError, TypeError):
     """An argument is of a kind that kmeander does not read."""
 

@@ -401,11 +401,11 @@ def test_wrong_usage_exits_with_2(csv: Path) -> None:
         (["--half-life", "0"], "--half-life must be a finite number above 0, got 0.0. It is the"),
     ],
 )
-def test_a_value_that_the_library_refuses_exits_with_1_and_one_line(
+def test_a_value_that_the_library_refuses_exits_with_2_and_one_line(
     words: list[str], message: str, csv: Path
 ) -> None:
     refused = kmeander("run", str(csv), *words)
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"kmeander run: {message}")
     assert len(refused.stderr.splitlines()) == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kmeander.arguments import is_finite, positive_number, share_kept
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import ArgumentError, argument
 
 # rho**T computed as 0.010000000000000002 still counts as 0.01: about a thousand roundings.
 AGE_ROUNDING = 1e-12
@@ -42,7 +42,7 @@ def rho_for_drift(
     positive_number("m", m)
     positive_number("negligible", negligible)
     if epsilon <= negligible:
-        raise InputError(
+        raise ArgumentError(
             f"{argument('epsilon')} must exceed negligible={negligible:g}, got {epsilon!r}. "
             "A smaller drift needs no forgetting: use rho close to 1."
         )
@@ -77,7 +77,7 @@ def rho_after_half(batches: float, name: str) -> float:
 number of batches after which half is forgotten.
     """
     if not (is_finite(batches) and batches > 0):
-        raise InputError(
+        raise ArgumentError(
             f"{argument(name)} must be a finite number above 0, got {batches!r}. It is the number "
             "of batches after which half is forgotten."
         )
@@ -96,7 +96,7 @@ def max_batches_for(rho: float, negligible: float = NEGLIGIBLE) -> int:
     """
     rho = share_kept(rho, below_one=True)
     if not (is_finite(negligible) and 0 < negligible < 1):
-        raise InputError(
+        raise ArgumentError(
             f"negligible must lie in (0, 1), got {negligible!r}. It is the weight at which a "
             "batch is let go."
         )
@@ -107,7 +107,7 @@ def _between_zero_and_one(rho: float, arguments: str, name: str) -> float:
     """Return `rho`, or say to which side the argument `name` must go."""
     if 0 < rho < 1:
         return float(rho)
-    raise InputError(
+    raise ArgumentError(
         f"{arguments} would need a rho of {rho:g}. No rho strictly between 0 and 1 forgets "
         f"{'so fast' if rho == 0 else 'so slowly'}: choose a {'larger' if rho == 0 else 'smaller'} "
         f"{argument(name)}."

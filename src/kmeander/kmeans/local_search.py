@@ -10,7 +10,7 @@ import numpy as np
 from kmeander import _kernel
 from kmeander.arguments import whole_number
 from kmeander.arrays import Centroids, frozen
-from kmeander.exceptions import InputError
+from kmeander.exceptions import ArgumentError
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.window import Window
 
@@ -25,7 +25,7 @@ def candidates_of(refine: Any) -> int:
     if refine == "swaps" and isinstance(refine, str):
         return CANDIDATES
     if isinstance(refine, str):
-        raise InputError(
+        raise ArgumentError(
             f'refine must be None, "swaps" or the number of swaps to try at each batch, got '
             f"{refine!r}."
         )

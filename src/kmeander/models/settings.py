@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypedDict
 
 from kmeander.arguments import one_of, share_kept, whole_number
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import candidates_of
@@ -105,7 +105,7 @@ class Settings(PrivilegedSettings):
         one_of("init", self.init, INITIALISATIONS)
         one_of("forgetting", self.forgetting, FORGETTING)
         if isinstance(self.rho, str) and self.rho != "auto":
-            raise InputError(
+            raise ArgumentError(
                 f'{argument("rho")} must be a number in (0, 1] or "auto", got {self.rho!r}.'
             )
         rho = LONGEST if isinstance(self.rho, str) else share_kept(self.rho)
@@ -138,7 +138,7 @@ class Settings(PrivilegedSettings):
                 "max_batches", self.max_batches, at_least=1, meaning="the most batches remembered"
             )
         if rho == 1.0:
-            raise InputError(
+            raise ArgumentError(
                 "max_batches must be given with rho=1, which never forgets: without it the window "
                 "would grow without end."
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
@@ -143,11 +143,11 @@ def run(
     (5, 500)
     """
     if rho is not None and half_life is not None:
-        raise InputError(f"give {argument('rho')} or {argument('half_life')}, not both.")
+        raise ArgumentError(f"give {argument('rho')} or {argument('half_life')}, not both.")
     if half_life is not None:
         rho = rho_after_half(half_life, "half_life")
     if (time_column is None) != (every is None):
-        raise InputError(
+        raise ArgumentError(
             f"{argument('time_column')} and {argument('every')} go together: one says where, one "
             "how long."
         )
@@ -217,7 +217,7 @@ def _file_of(bad_rows: PathLike) -> str | None:
         return None
     path = os.fspath(bad_rows)
     if isinstance(bad_rows, str) and path != "-" and "." not in path and Path(path).name == path:
-        raise InputError(
+        raise ArgumentError(
             f"{argument('bad_rows')} must be {', '.join(map(json.dumps, BAD_ROWS))} or a file such "
             f"as bad.ndjson, got {bad_rows!r}."
         )
@@ -230,17 +230,17 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
     for option, path in named.items():
         for other, its_path in named.items():
             if other < option and its_path == path:
-                raise InputError(
+                raise ArgumentError(
                     f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
                     "overwrite the other."
                 )
         is_file = isinstance(source, str | os.PathLike) and Path(source).exists()
         if is_file and Path(path).exists() and Path(path).samefile(source):
-            raise InputError(
+            raise ArgumentError(
                 f"{argument(option, path)} would overwrite the source. Name another file."
             )
     if outputs.model_out is not None and not Path(outputs.model_out).parent.is_dir():
-        raise InputError(
+        raise ArgumentError(
             f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
             f"{Path(outputs.model_out).parent}."
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kmeander.arguments import one_of, positive_number, whole_number
 from kmeander.arrays import Points
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.sources.block import BadRow, Block, Position
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def microseconds(duration: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-z]+)\s*", str(duration))
     length = round(float(found[1]) * UNITS.get(found[2], 0)) if found else 0
     if length < 1:
-        raise InputError(
+        raise ArgumentError(
             f"{argument('every')} must be a duration such as 30s, 10m or 1h, got {duration!r}. The "
             f"units are {', '.join(UNITS)}."
         )
@@ -75,7 +75,7 @@ class Batching:
         if self.seconds is not None:
             positive_number("batch_seconds", self.seconds)
         if self.every is not None and (self.size is not None or self.seconds is not None):
-            raise InputError(
+            raise ArgumentError(
                 f"{argument('every')} cannot be given with {argument('batch_size')} or "
                 f"{argument('batch_seconds')}: a batch holds the rows of one period, however many "
                 "they are."
