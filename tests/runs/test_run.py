@@ -316,7 +316,7 @@ def test_standard_input_is_learned_as_it_comes() -> None:
 def test_the_source_is_never_overwritten(csv: Path) -> None:
     before = csv.read_bytes()
     done = kmeander("run", str(csv), "--steps", str(csv))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert (
         done.stderr
         == f"kmeander run: --steps {csv} would overwrite the source. Name another file.\n"

@@ -105,14 +105,14 @@ def test_clusters_that_come_and_go_are_labelled(data: Path, tmp_path: Path) -> N
 
 
 def test_what_cannot_be_simulated_is_refused_in_one_line(data: Path, tmp_path: Path) -> None:
-    def refused(*words: str) -> str:
+    def refused(*words: str, code: int = 1) -> str:
         done = kmeander("simulate", *words, "--out", str(tmp_path / "out"))
-        assert done.returncode == 1
+        assert done.returncode == code
         assert not list((tmp_path / "out").glob("*.parquet"))
         return done.stderr
 
     assert refused(str(tmp_path / "none.csv")).startswith("kmeander simulate: ")
-    assert refused(str(data), "--epsilon", "0") == (
+    assert refused(str(data), "--epsilon", "0", code=2) == (
         "kmeander simulate: --epsilon must be a finite number above 0, got 0.0.\n"
     )
     assert refused(str(data), "--kind", "clusters", "--changes", "grow") == (

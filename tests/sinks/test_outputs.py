@@ -430,7 +430,7 @@ def test_rho_explains_its_numbers() -> None:
     for words in ([], ["--rho", "0.5", "--half-life", "2"], ["--epsilon", "1"]):
         assert kmeander("rho", *words).returncode == 2
     refused = kmeander("rho", "--rho", "1.5")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert refused.stderr.startswith("kmeander rho: --rho must lie in (0, 1), got 1.5.")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
-from kmeander.exceptions import ArgumentError, argument
+from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
@@ -240,7 +240,7 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
                 f"{argument(option, path)} would overwrite the source. Name another file."
             )
     if outputs.model_out is not None and not Path(outputs.model_out).parent.is_dir():
-        raise ArgumentError(
+        raise InputError(
             f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
             f"{Path(outputs.model_out).parent}."
         )
