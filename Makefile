@@ -105,4 +105,4 @@ lock: $(SPARK_READY) $(BENCH_READY) $(DOCS_READY)
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^kmeander' > constraints.txt
 
 clean:
-	rm -rf .venv build dist docs/_build docs/gallery docs/reference/api demo experiment experiment-full experiment-beyond experiment-beyond-full
+	rm -rf .venv build dist docs/_build docs/gallery docs/reference/api demo experiment experiment-full experiment-beyond experiment-beyond-full experiment-alarms experiment-alarms-full

@@ -1,9 +1,9 @@
-"""``kmeander experiment``: the paper's and those beyond it, from data to figures and findings."""
+"""``kmeander experiment``: the paper's, those beyond it, and false alarms; figures and findings."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -25,12 +25,16 @@ class Which(StrEnum):
 
     PAPER = "paper"
     BEYOND = "beyond"
+    ALARMS = "alarms"
 
 
 def experiment(
     which: Annotated[
         Which,
-        typer.Argument(help="The paper's experiments, or kmeander's defaults beside all others."),
+        typer.Argument(
+            help="The paper's experiments, kmeander's defaults beside all others, or the rate of "
+            "false alarms and the power."
+        ),
     ] = Which.PAPER,
     data: Annotated[
         Path | None,
@@ -38,10 +42,14 @@ def experiment(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the results (default experiment, experiment-beyond, ...)."),
+        typer.Option(help="Folder for the results (default experiment, experiment-alarms, ...)."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's grid: nine drifts, up to 100,000 rows.")
+        bool,
+        typer.Option(
+            "--full",
+            help="The paper's grid: nine drifts, up to 100,000 rows. With alarms: ten repetitions.",
+        ),
     ] = False,
     river: Annotated[
         bool, typer.Option("--river", help="With beyond: river's KMeans, too, which takes minutes.")
@@ -56,19 +64,29 @@ def experiment(
         list[float] | None,
         typer.Option(help="A drift is forgotten in 1/m of the time to the next (default 2)."),
     ] = None,
-    repetitions: Annotated[int, typer.Option(help="Runs of each setting.", min=1)] = 1,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(help="Runs of each setting, or seeds of each stream (default 1).", min=1),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.", min=0)] = 0,
     processes: Annotated[
         int | None, typer.Option(help="Processes (default all cores); never changes a byte.", min=1)
     ] = None,
 ) -> None:
-    """Run the paper's experiments, or those beyond it; a stopped run goes on where it was.
+    """Run the paper's experiments, those beyond it, or alarms; a stopped run goes on where it was.
 
     Example: kmeander experiment --data datasets --out results
     """
     from kmeander.arguments import thread_count
     from kmeander.experiments.grid import FULL, QUICK, SHORTER
 
+    folder = out or Path(f"experiment{'' if which is Which.PAPER else f'-{which}'}{'-full' * full}")
+    n_processes = processes or thread_count(None)
+    if which is Which.ALARMS:
+        given = {"data": data, "river": river, "clusters": clusters, "epsilon": epsilon, "m": m}
+        _refuse([name for name, value in given.items() if value])
+        _run_alarms(folder, n_processes, full=full, repetitions=repetitions, seed=seed)
+        return
     beyond = which is Which.BEYOND
     if river and not beyond:
         raise typer.BadParameter(
@@ -80,16 +98,22 @@ def experiment(
         n_clusters=tuple(sorted(set(clusters))) if clusters else grid.n_clusters,
         epsilons=tuple(sorted(set(epsilon))) if epsilon else grid.epsilons,
         ms=tuple(sorted(set(m))) if m else grid.ms,
-        repetitions=repetitions,
+        repetitions=repetitions or 1,
         seed=seed,
     )
     found, missing = _datasets(data, grid)
-    folder = out or Path(f"experiment{'-beyond' * beyond}{'-full' * full}")
-    n_processes = processes or thread_count(None)
     if beyond:
         _run_beyond(found, missing, grid, folder, n_processes, river=river)
     else:
         _run_paper(found, missing, grid, folder, n_processes)
+
+
+def _refuse(names: Sequence[str]) -> None:
+    if names:
+        raise typer.BadParameter(
+            "'kmeander experiment alarms' does not take it: its streams are its own.",
+            param_hint=f"--{names[0]}",
+        )
 
 
 def _say(line: str) -> None:
@@ -151,6 +175,20 @@ def _run_beyond(
     for goal in beyond.goals_of(beyond.numbers_in(out)):
         _say(f"{goal.verdict}: {goal.says}: {goal.measured}.")
     _say_verdict(page, "goals met")
+    _say(f"See {page} and {out / 'figures'}.")
+
+
+def _run_alarms(
+    out: Path, processes: int, *, full: bool, repetitions: int | None, seed: int
+) -> None:
+    with _needing_matplotlib():
+        from kmeander.experiments.alarms import experiment as alarms
+    from kmeander.experiments.alarms.measure import Length, cells_of
+
+    length = Length(repetitions=repetitions or (alarms.FULL if full else alarms.SHORT), seed=seed)
+    with _counted(len(cells_of(length))) as tell:
+        page = alarms.run_alarms(length, out, processes=processes, tell=tell)
+    _say_verdict(page, "1000")
     _say(f"See {page} and {out / 'figures'}.")
 
 
