@@ -73,8 +73,8 @@ def rho_after_half(batches: float, name: str) -> float:
     >>> rho_after_half(-1, "half_life")
     Traceback (most recent call last):
         ...
-    kmeander.exceptions.ArgumentError: half_life must be a finite number above 0, got -1. It is the \
-number of batches after which half is forgotten.
+    kmeander.exceptions.ArgumentError: half_life must be a finite number above 0, got -1. It is \
+the number of batches after which half is forgotten.
     """
     if not (is_finite(batches) and batches > 0):
         raise ArgumentError(
