@@ -180,7 +180,7 @@ def _run(run: dict[str, Any]) -> str:
     lines = [
         f"- {version}, K as in the stream, otherwise the defaults: {defaults}",
         f"- {run['n_batches']} batches of each stream and seed; {_span(seeds)}"
-        + (". A short run: `--full` has ten seeds" if _is_short(run) else ""),
+        + ("; a short run, the full one has ten seeds" if _is_short(run) else ""),
         f"- power: {len(of_changes)} runs of each change; {_span(of_changes)}",
     ]
     return "\n".join(lines)
