@@ -58,5 +58,7 @@ void define_classes(nb::module_ &module);
 void define_kmeans(nb::module_ &module);
 // What a batch did to the clusters.
 void define_tracking(nb::module_ &module);
+// Whether a batch differs from those before by more than is usual.
+void define_change_test(nb::module_ &module);
 
 }  // namespace bindings

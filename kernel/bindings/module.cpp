@@ -144,4 +144,5 @@ NB_MODULE(_kernel, module) {
     bindings::define_classes(module);
     bindings::define_kmeans(module);
     bindings::define_tracking(module);
+    bindings::define_change_test(module);
 }

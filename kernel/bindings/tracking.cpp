@@ -1,4 +1,4 @@
-// Bindings of what a batch did to the clusters: modality, significance, flows, explanation.
+// Bindings of what a batch did to the clusters: modality, spread, flows, explanation.
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "tracking/explanation.hpp"
 #include "tracking/flows.hpp"
 #include "tracking/modality.hpp"
-#include "tracking/significance.hpp"
+#include "tracking/spread.hpp"
 
 namespace bindings {
 namespace {
@@ -38,33 +38,17 @@ void score_dips(const WindowHandle &handle, std::size_t first, const Partition &
                          as_one.data(), as_two.data());
 }
 
-using Candidates =
-    std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::vector<std::int32_t>>;
-
-Candidates find_candidate_changes(const Partition &partition, const WindowHandle &handle,
-                                  std::optional<Weights> points_per_mass,
-                                  std::optional<In1<bool>> is_whole,
-                                  const In1<std::int64_t> &oldest, const In1<std::int64_t> &since,
-                                  const Weights &moved, double moved_level, double share_level,
-                                  Out2 evidence) {
+void find_variance(const Partition &partition, std::optional<Weights> points_per_mass,
+                   std::optional<In1<bool>> is_whole, Out1<double> variance) {
     need(partition.sums().has_value(), "a partition without sums");
     const kmeander::ClusterSums &sums = *partition.sums();
-    const std::size_t n_batches = sums.n_batches(), k = sums.k();
-    need(handle.window().size() == n_batches && oldest.shape(0) == n_batches &&
-             (!is_whole || is_whole->shape(0) == n_batches),
-         "one entry per batch is needed");
-    need(since.shape(0) == k && moved.shape(0) == k, "one entry per cluster is needed");
-    need(evidence.shape(0) == kmeander::kEvidenceRows && evidence.shape(1) == k,
-         "evidence has the wrong shape");
-    const kmeander::ComparedBatches compared = {
-        .decay = handle.window().decay().data(),
-        .points_per_mass = data_or_null(points_per_mass, n_batches),
-        .is_whole = is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
-        .oldest = aligned(oldest.data()),
-        .since = aligned(since.data())};
-    kmeander::CandidateChanges found = kmeander::find_candidate_changes(
-        sums, compared, aligned(moved.data()), moved_level, share_level, evidence.data());
-    return {std::move(found.moved), std::move(found.share), std::move(found.elsewhere)};
+    const std::size_t n_batches = sums.n_batches();
+    need(!is_whole || is_whole->shape(0) == n_batches, "one entry per batch is needed");
+    need(variance.shape(0) == sums.k(), "one entry per cluster is needed");
+    kmeander::find_variance(
+        sums, data_or_null(points_per_mass, n_batches),
+        is_whole ? reinterpret_cast<const std::uint8_t *>(is_whole->data()) : nullptr,
+        variance.data());
 }
 
 void flows(const WindowHandle &handle, const Partition *older, const Partition &arrived,
@@ -125,10 +109,9 @@ void define_tracking(nb::module_ &module) {
     module.def("score_dips", &score_dips, "window"_a, "first"_a, "partition"_a,
                "centroids"_a.noconvert(), "masses"_a.noconvert(), "rows_per_cluster"_a, "shallow"_a,
                "neighbours"_a.noconvert(), "as_one"_a.noconvert(), "as_two"_a.noconvert());
-    module.def("find_candidate_changes", &find_candidate_changes, "partition"_a, "window"_a,
+    module.def("find_variance", &find_variance, "partition"_a,
                "points_per_mass"_a.noconvert().none(), "is_whole"_a.noconvert().none(),
-               "oldest"_a.noconvert(), "since"_a.noconvert(), "moved"_a.noconvert(),
-               "moved_level"_a, "share_level"_a, "evidence"_a.noconvert());
+               "variance"_a.noconvert());
     module.def("flows", &flows, "window"_a, "older"_a.none(), "arrived"_a, "found"_a,
                "flow"_a.noconvert(), "newest"_a.noconvert());
     module.def("explain", &explain, "window"_a, "n_batches"_a, "partition"_a, "within"_a, "batch"_a,

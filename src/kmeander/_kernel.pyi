@@ -194,18 +194,54 @@ def summarise(
     means: Centroids,  # out  (m, d)  of up to m groups
     masses: Masses,  # out  (m,)
 ) -> tuple[int, float]: ...  # groups, weighted sum of squared distances to their means
-def find_candidate_changes(
+def find_variance(
     partition: Partition,  # in   with sums
-    window: WindowHandle,
     points_per_mass: Weights | None,  # in   (batches,)
     is_whole: NDArray[np.bool_] | None,  # in   (batches,) whether scatter tells how points vary
-    oldest: NDArray[np.int64],  # in   (batches,) number of the oldest batch in each
-    since: NDArray[np.int64],  # in   (k,) number of the oldest batch to compare with
-    moved: NDArray[np.float64],  # in   (k,) how far the centroids moved
-    moved_level: float,
-    share_level: float,
-    evidence: NDArray[np.float64],  # out  (len(Evidence), k)
-) -> tuple[list[int], list[int], list[int]]: ...  # clusters to look at: moved, share, elsewhere
+    variance: NDArray[np.float64],  # out  (k,) of the points about the means of their batches
+) -> None: ...
+
+class ChangeTest:
+    """Cells of a chapter, the batches seen in them, and the noise learned; never changed."""
+
+    def __init__(
+        self, counts: Sequence[int], n_independent: float, arrays: Sequence[Weights]
+    ) -> None: ...  # of what `saved` returned
+    @staticmethod
+    def begin(
+        window: WindowHandle,
+        partition: Partition,  # in   of all its points
+        centroids: Centroids,
+        period: int,  # of the cycle, in batches; 0 is none
+    ) -> ChangeTest: ...  # of the first chapter
+    def in_chapter(
+        self,
+        window: WindowHandle,
+        partition: Partition,  # in   of all its points
+        centroids: Centroids,
+        renewed: Sequence[int],  # cells that hold another cluster than before
+        period: int,
+    ) -> ChangeTest: ...
+    def after(
+        self,
+        batch: BatchHandle,
+        arrived: Partition,  # in   with bounds
+        levels: tuple[float, float, float, float],  # for shares, places, spreads, all together
+        n_phases: int,  # in the cycle, since the batch before
+    ) -> tuple[
+        ChangeTest, list[tuple[int, int, int, int, float, float, float]], int
+    ]: ...  # with the batch; what changed; far rows
+    @property
+    def noise(self) -> tuple[float, float, float, float]: ...  # shares, places, spreads; batches
+    @property
+    def n_in_chapter(self) -> int: ...
+    @property
+    def period(self) -> int: ...
+    @property
+    def saved(
+        self,
+    ) -> tuple[tuple[int, ...], float, tuple[Weights, ...]]: ...  # what it is made of
+
 def flows(
     window: WindowHandle,
     older: Partition | None,  # in   of all batches but the newest, before

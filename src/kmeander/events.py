@@ -9,7 +9,9 @@ from typing import Any
 from kmeander.exceptions import InputError
 
 # In the order in which they are listed.
-KINDS = ("drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank")
+KINDS = ("drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank", "trend")
+# Those that are tests, of which an unchanging stream shows few.
+ALARMS = ("drift", "moved", "grew", "shrank", "trend")
 
 
 @dataclass(frozen=True)
@@ -23,17 +25,23 @@ class Event:
         ``"born"``: a new cluster where there was none; ``"split"``: a new cluster out of `other`;
         ``"died"``: a cluster that gets no points any more was given up; ``"absorbed"``: its points
         are those of `other` now; ``"moved"``, ``"grew"``, ``"shrank"``: its mean, or its share of
-        the batch, differs from before beyond what sampling explains.
+        the batch, differs from before beyond what is usual; ``"trend"``: it has walked slowly.
     cluster : int or None
         Id of the cluster; None for a drift.
     other : int or None
         Id of the cluster that it came from, or that it is part of now.
     value : float or None
-        How much: of a drift epsilon, of a move the distance, otherwise the share of the batch.
+        How much: of a drift epsilon, of a move the distance, of a trend the distance in standard
+        deviations of the cluster, otherwise the share of the batch.
     was : float or None
         Share before, of a cluster that grew or shrank; standard error of epsilon for a drift.
     z : float or None
-        How many standard deviations of sampling noise that is.
+        How many standard deviations of a normal variable are as rare as this, on a stream that
+        does not change and whose noise between batches is the one learned.
+    over : int or None
+        Found in the last so many batches together; None in the newest alone.
+    unconfirmed : bool
+        The noise of the stream is not known yet: see `Noise`. Not counted as an alarm.
 
     Examples
     --------
@@ -41,6 +49,8 @@ class Event:
     'cluster 7 moved by 2.12 (z 8.3)'
     >>> Event("absorbed", 12, other=10).words()
     'cluster 12 was absorbed by 10'
+    >>> Event("grew", 3, value=0.3, was=0.2, z=4.5, over=4, unconfirmed=True).words()
+    'cluster 3 grew from 20.0% to 30.0% over the last 4 batches (z 4.5, unconfirmed)'
     """
 
     kind: str
@@ -49,10 +59,15 @@ class Event:
     value: float | None = None
     was: float | None = None
     z: float | None = None
+    over: int | None = None
+    unconfirmed: bool = False
 
     def words(self) -> str:
         """Return it as half a sentence."""
-        z = "" if self.z is None else f" (z {self.z:.1f})"
+        doubts = [] if self.z is None else [f"z {self.z:.1f}"]
+        doubts += ["unconfirmed"] if self.unconfirmed else []
+        z = "" if self.over is None else f" over the last {self.over} batches"
+        z += f" ({', '.join(doubts)})" if doubts else ""
         value, was = self.value or 0.0, self.was or 0.0
         return {
             "drift": f"drift: error {_times(1 + value)} what was expected{z}",
@@ -63,11 +78,15 @@ class Event:
             "moved": f"cluster {self.cluster} moved by {value:.3g}{z}",
             "grew": f"cluster {self.cluster} grew from {was:.1%} to {value:.1%}{z}",
             "shrank": f"cluster {self.cluster} shrank from {was:.1%} to {value:.1%}{z}",
+            "trend": f"cluster {self.cluster} has walked {value:.1f} standard deviations{z}",
         }[self.kind]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values; what there is none of is left out."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        if not self.unconfirmed:
+            del known["unconfirmed"]
+        return known
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Event:
@@ -76,7 +95,7 @@ class Event:
             raise InputError(
                 f"not an event: {plain!r}. Its kind must be one of {', '.join(KINDS)}."
             )
-        return cls(**{name: plain.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
+        return cls(**{name: plain[name] for name in cls.__dataclass_fields__ if name in plain})
 
 
 def _times(ratio: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -182,6 +182,61 @@ def _checked_concept(concept: int) -> int:
     return whole_number("concept", concept, at_least=0, meaning="the number of a distribution")
 
 
+@dataclass(frozen=True)
+class Noise:
+    """How much more a stream varies from batch to batch than independent rows would make it vary.
+
+    Each number is a design effect: the mean square of the difference between a batch and those
+    before it, over what it would be if rows were independent of one another.
+
+    Parameters
+    ----------
+    share, place, spread : float
+        Of the shares of clusters, of their means, and of the scatter about these.
+    n_batches : int
+        Batches from which that is known; beyond a few hundred the oldest are forgotten.
+
+    Examples
+    --------
+    >>> Noise(share=4.6, place=1.02, spread=0.97, n_batches=40).words()
+    'shares vary 4.6 times as much between batches as independent rows would; alarms allow for it'
+    >>> Noise(1.1, 0.9, 1.0, 7).words()
+    'noise between batches is not known yet (7 batches of 20)'
+    """
+
+    share: float
+    place: float
+    spread: float
+    n_batches: int
+
+    # Batches after which it is taken to be known.
+    ENOUGH: ClassVar[int] = 20
+    # Below this a stream varies as independent rows would.
+    _NOTABLE: ClassVar[float] = 1.5
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there were batches enough."""
+        return self.n_batches >= self.ENOUGH
+
+    def words(self) -> str:
+        """Return it as a sentence."""
+        if not self.is_known:
+            return (
+                f"noise between batches is not known yet ({self.n_batches} batches of "
+                f"{self.ENOUGH})"
+            )
+        named = {"shares": self.share, "means": self.place, "spreads": self.spread}
+        notable = [f"{name} vary {times:.2g}" for name, times in named.items()
+                   if times >= self._NOTABLE]  # fmt: skip
+        if not notable:
+            return "batches vary as independent rows would"
+        return (
+            f"{', '.join(notable)} times as much between batches as independent rows would; "
+            "alarms allow for it"
+        )
+
+
 # Fields of a Step that are not written and do not count in comparisons.
 _IN_MEMORY = {"seconds", "ended"}
 
@@ -262,9 +317,20 @@ class Step:
         What happened to the clusters.
     why : Explanation or None
         At a drift: the share of each cluster and column in it.
+    noise : Noise or None
+        What is known of the noise between batches; None where nothing was tested.
+    n_far : int
+        Rows that lie farther from all clusters than is usual in this stream.
+    provisional : tuple of int
+        Ids of newborn clusters that have not lasted yet: they are told once they have.
+    asleep : tuple of (int, int)
+        Ids that no centroid follows at present and that may come back, each with the id of the
+        cluster that its points are part of now, or -1.
+    dropped : tuple of (int, int)
+        Provisional ids that ended with this batch, in the same form.
     ended : tuple of (int, int)
-        All ids that ended so far, each with the id of the cluster that it is part of now, or -1,
-        for `remap`. In memory only, as it grows: `events` has those of this batch.
+        All ids that have no row now, each with the id of the cluster that it is part of now, or -1,
+        for `remap`. In memory only, as it grows: `events` and `dropped` have those of this batch.
     n_means : int or None
         Number of weighted means as which the batch came, and by which it is remembered; None where
         it came as the rows themselves.
@@ -302,6 +368,11 @@ class Step:
     ids: Ids | None = None
     events: tuple[Event, ...] = ()
     why: Explanation | None = None
+    noise: Noise | None = None
+    n_far: int = 0
+    provisional: tuple[int, ...] = ()
+    asleep: tuple[tuple[int, int], ...] = ()
+    dropped: tuple[tuple[int, int], ...] = ()
     ended: tuple[tuple[int, int], ...] = ()
     n_means: int | None = None
     seconds: float | None = None
@@ -349,6 +420,8 @@ class Step:
                 value = [event.to_dict() for event in value]
             elif isinstance(value, Explanation):
                 value = value.to_dict()
+            elif isinstance(value, Noise):
+                value = dict(vars(value))
             elif isinstance(value, tuple):
                 value = [list(one) if isinstance(one, tuple) else one for one in value]
             plain[entry.name] = value
@@ -370,9 +443,12 @@ class Step:
                 values[name] = frozen(np.array(values[name], dtype=np.float64))
         if values.get("ids") is not None:
             values["ids"] = frozen(np.array(values["ids"], dtype=np.int64))
-        for name in ("reseeded", "swapped", "holds_two"):
+        for name in ("reseeded", "swapped", "holds_two", "provisional"):
             values[name] = tuple(values.get(name, ()))
-        values["merged"] = tuple((one, other) for one, other in values.get("merged", ()))
+        for name in ("merged", "asleep", "dropped"):
+            values[name] = tuple((one, other) for one, other in values.get(name, ()))
+        if values.get("noise") is not None:
+            values["noise"] = Noise(**values["noise"])
         values["events"] = tuple(map(Event.from_dict, values.get("events", ())))
         if values.get("why") is not None:
             values["why"] = Explanation.from_dict(values["why"])

@@ -22,7 +22,7 @@ from kmeander.models.settings import DEFAULTS
 from kmeander.tracking.drift_test import DriftTest, Estimate
 from kmeander.tracking.explain import explain
 from kmeander.tracking.lineage import Lineage
-from kmeander.tracking.significance import Evidence, levels_for
+from kmeander.tracking.change_test import levels_for
 from kmeander.tracking.tracker import Before, track
 from tests import naive_changes
 
@@ -31,37 +31,6 @@ STRUCTURE = ("born", "split", "died", "absorbed")
 
 
 # The numbers behind the events.
-
-
-@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 5), st.integers(1, 4))
-def test_the_kernel_compares_as_the_plain_loops_do(
-    seed: int, n_batches: int, n_clusters: int, n_features: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    masses = rng.integers(0, 9, size=(n_batches, n_clusters)).astype(float)
-    masses[:, 0] += 1  # no batch is empty
-    sums = rng.normal(size=(n_batches, n_clusters, n_features)) * masses[:, :, np.newaxis]
-    scatter = rng.random((n_batches, n_clusters)) * np.maximum(masses - 1, 0)
-    ages = [float(age) for age in reversed(range(n_batches))]
-    rows = tuple(_kernel.BatchHandle(np.zeros((1, n_features)), None, 1.0) for _ in ages)
-    window = _kernel.WindowHandle(rows, ages, 0.7)
-    decay = window.decay
-    index = n_batches + 3
-    since = rng.integers(0, index + 1, size=n_clusters)
-    moved = rng.random(n_clusters)
-    found = np.empty((len(Evidence), n_clusters))
-    suspects = _kernel.find_candidate_changes(
-        _kernel.Partition(np.zeros(0, np.int32), None, _kernel.ClusterSums(masses, sums, scatter)),
-        window, None, None, np.arange(index + 1 - n_batches, index + 1),
-        since, moved, 2.0, 2.0, found,
-    )  # fmt: skip
-    expected = naive_changes.evidence(masses, sums, scatter, decay, since, index)
-    for k, evidence in enumerate(expected):
-        assert [row.name.lower() for row in Evidence] == list(evidence)
-        np.testing.assert_allclose(found[:, k], list(evidence.values()), rtol=1e-12, atol=1e-15)
-        far = evidence["squared_shift"] > 4 * evidence["noise"] and evidence["freedom"] >= 1
-        assert (k in suspects[0]) == (far and evidence["squared_shift"] > 0)
-        assert (k in suspects[2]) == (moved[k] ** 2 > evidence["variance"])
 
 
 def test_weights_tell_as_much_as_kish_says() -> None:

@@ -67,6 +67,17 @@ class ModelOptions:
             help="Forget more where a batch contradicts the past, or always by rho.",
         ),
     ] = "adaptive"
+    season: Annotated[
+        str | None,
+        typer.Option(
+            help="Batches after which the stream repeats itself, or with --every a time, as 1d.",
+            metavar="NUMBER|PERIOD",
+        ),
+    ] = None
+    alarm_rate: Annotated[
+        float,
+        typer.Option(help="Share of the batches of an unchanging stream that may raise an alarm."),
+    ] = 0.001
     random_state: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0
     n_threads: Annotated[
         int | None,

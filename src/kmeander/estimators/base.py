@@ -92,10 +92,41 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def predict(self, X: ArrayLike) -> Labels:
         """Return the cluster of each row: the index of the nearest centroid.
 
+        **A living cluster keeps its row**, so the same number means the same cluster from batch to
+        batch. A row that becomes free goes to a new cluster; `predict_ids` gives ids, which are
+        never given to another cluster.
+
         Safe while another thread runs `partial_fit`: it sees the centroids before the batch or
         those after it.
         """
         return nearest(*self._points_and_centroids(X), self.n_threads)[0]
+
+    def predict_ids(self, X: ArrayLike) -> Ids:
+        """Return the id of the cluster of each row, which is never given to another cluster.
+
+        Examples
+        --------
+        >>> from kmeander import ForgetfulKMeans
+        >>> model = ForgetfulKMeans(2, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
+        >>> (model.predict_ids([[0.5], [10.5]]) == model.ids_[[0, 2]]).all().item()
+        True
+        """
+        step = getattr(self, "step_", None)  # read once: another thread may replace it
+        if step is None or step.centroids is None:
+            raise NotFittedError(self._why_not_fitted())
+        points = self._read(X, reset=False)[0]
+        found: Ids = step.ids[nearest(points, step.centroids, self.n_threads)[0]]
+        return found
+
+    def acknowledge(self) -> Self:
+        """Take the present as the baseline: what has changed so far is not told again.
+
+        Part of the state that is saved. No centroid depends on it.
+        """
+        if not hasattr(self, "cluster_centers_"):
+            raise NotFittedError(self._why_not_fitted())
+        self._model.acknowledge()
+        return self
 
     def transform(self, X: ArrayLike) -> Points:
         """Return the distance of each row to each centroid."""
@@ -300,11 +331,14 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         }
         if learned.centroids is not None:
             assert step.surrogate_error is not None
+            assert step.ids is not None
+            labels = learned.window.newest_labels(step.n_means or step.n_points)
             shown |= {
                 "cluster_centers_": learned.centroids,
                 "cluster_ids_": step.ids,
                 "cluster_weights_": step.masses,
-                "labels_": learned.window.newest_labels(step.n_means or step.n_points),
+                "labels_": labels,
+                "ids_": step.ids[labels],
                 "inertia_": step.surrogate_error * step.mass,
                 "surrogate_error_": step.surrogate_error,
                 "n_iter_": step.n_iter,

@@ -65,6 +65,12 @@ class ForgetfulKMeans(StreamKMeans):
         of the columns; 0 goes on until no label changes.
     n_threads : int, optional
         By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
+    alarm_rate : float, default=0.001
+        Share of the batches of a stream that does not change which may raise an alarm (``drift``,
+        ``moved``, ``grew``, ``shrank`` and ``trend`` together). No centroid depends on it.
+    season : int, optional
+        Batches after which the stream repeats itself, such as 24 where a batch is an hour: each is
+        then compared with the same phase of past cycles. No centroid depends on it.
     random_state : int, RandomState, Generator or None, default=None
         Decides the k-means++ seedings. Read at the first batch, when one seed is drawn and kept;
         None takes it from the system, not from NumPy's global generator.
@@ -78,7 +84,9 @@ class ForgetfulKMeans(StreamKMeans):
     cluster_weights_ : ndarray of shape (n_clusters,)
         Decayed weight of each cluster.
     labels_ : ndarray of shape (n_samples,)
-        Clusters of the newest batch.
+        Clusters of the newest batch, by row.
+    ids_ : ndarray of shape (n_samples,)
+        The same by id: ``cluster_ids_[labels_]``.
     inertia_ : float
         Decayed sum of squared distances over the window.
     surrogate_error_ : float
@@ -125,6 +133,8 @@ class ForgetfulKMeans(StreamKMeans):
         max_iter: int = Settings.max_iter,
         tol: float = Settings.tol,
         n_threads: int | None = Settings.n_threads,
+        alarm_rate: float = Settings.alarm_rate,
+        season: int | None = Settings.season,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -137,6 +147,8 @@ class ForgetfulKMeans(StreamKMeans):
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads
+        self.alarm_rate = alarm_rate
+        self.season = season
         self.random_state = random_state
 
     @classmethod
@@ -186,7 +198,7 @@ class PrivilegedKMeans(StreamKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
-    max_iter, tol, n_threads, random_state
+    max_iter, tol, n_threads, alarm_rate, season, random_state
         As for `ForgetfulKMeans`.
 
     Attributes
@@ -218,12 +230,16 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         max_iter: int = PrivilegedSettings.max_iter,
         tol: float = PrivilegedSettings.tol,
         n_threads: int | None = PrivilegedSettings.n_threads,
+        alarm_rate: float = PrivilegedSettings.alarm_rate,
+        season: int | None = PrivilegedSettings.season,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads
+        self.alarm_rate = alarm_rate
+        self.season = season
         self.random_state = random_state
 
     def partial_fit(

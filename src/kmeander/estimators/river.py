@@ -44,7 +44,8 @@ class ForgetfulKMeans(base.Clusterer):
     batch_size : int, default=500
         Rows that are learned together. A small batch follows faster, a large one is surer, and
         `rho` forgets by batches.
-    init, rho, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads
+    init, rho, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, alarm_rate, \
+season
         As for `kmeander.ForgetfulKMeans`.
     seed : int, optional
         Decides the k-means++ seedings.
@@ -87,6 +88,8 @@ class ForgetfulKMeans(base.Clusterer):
         max_iter: int = Settings.max_iter,
         tol: float = Settings.tol,
         n_threads: int | None = Settings.n_threads,
+        alarm_rate: float = Settings.alarm_rate,
+        season: int | None = Settings.season,
         seed: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -102,6 +105,8 @@ class ForgetfulKMeans(base.Clusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads
+        self.alarm_rate = alarm_rate
+        self.season = season
         self.seed = seed
         self.features: tuple[Hashable, ...] = ()
         self._waiting: list[Row] = []

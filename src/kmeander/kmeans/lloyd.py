@@ -174,6 +174,26 @@ def fit_window(
     )
 
 
+def reordered(
+    fit: WindowFit, order: NDArray[np.int64], limits: Limits, before: Centroids
+) -> WindowFit:
+    """Return a fit with its clusters in other rows: the one in order[r] comes to row r.
+
+    Lloyd goes on from there, for a tie goes to the lowest row; as a rule it takes one pass.
+    """
+    window = fit.window.divided(fit.found.renumbered(order))
+    keep_sums = fit.window.partition is not None and fit.window.partition.sums is not None
+    again = fit_window(window, fit.centroids[order], limits, before=before, keep_sums=keep_sums)
+    rows = np.argsort(order)
+    return again._replace(
+        initial_error=fit.initial_error,
+        reseeded=tuple(sorted({*rows[list(fit.reseeded)].tolist(), *again.reseeded})),
+        n_iter=fit.n_iter + again.n_iter,
+        n_distances=fit.n_distances + again.n_distances,
+        n_distances_plain=fit.n_distances_plain + again.n_distances_plain,
+    )
+
+
 def fit_batch(
     batch: Remembered, centroids: Centroids, limits: Limits, known: _kernel.Partition | None = None
 ) -> LloydResult:

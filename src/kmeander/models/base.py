@@ -166,6 +166,16 @@ class StreamModel(ABC):
         self.seed = other.seed
         self.learned = other.learned
 
+    def acknowledge(self) -> None:
+        """Take the present as the baseline: what has changed so far is not told again."""
+        known = self.learned
+        if known.chapter is None or known.centroids is None or known.lineage is None:
+            return
+        chapter = known.chapter.next(
+            known.window, known.centroids, known.lineage.ids, self.settings.season
+        )
+        self.learned = known._replace(chapter=chapter)
+
     def state(self) -> dict[str, Any]:
         """Return everything that the model is as plain arrays, numbers, lists and dicts."""
         return {

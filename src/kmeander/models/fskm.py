@@ -22,6 +22,7 @@ from kmeander.models.stages import (
     begin,
     check_batch,
     current_of,
+    look_for_changes,
     record,
     search,
     seen_from,
@@ -68,6 +69,12 @@ class FSKM(StreamModel):
     tol : float, default=0.0
     n_threads : int, optional
         As for `weighted_lloyd`, for the K-means on the batch and for the window, each.
+    alarm_rate : float, default=0.001
+        Share of the batches of a stream that does not change which may raise an alarm (``drift``,
+        ``moved``, ``grew``, ``shrank`` and ``trend`` together). No centroid depends on it.
+    season : int, optional
+        Batches after which the stream repeats itself, such as 24 where a batch is an hour: each is
+        then compared with the same phase of past cycles. No centroid depends on it.
     random_state : int, Generator, RandomState or None
         Decides the seedings; one seed is drawn at once and kept in the state.
 
@@ -117,6 +124,7 @@ class FSKM(StreamModel):
         arrival = measure_arrival(
             batch, known.window, centroids, known.expected_error, known.estimates, limits
         )
+        tested = look_for_changes(known, batch, arrival, settings)
         kept = arrival.history_kept if settings.forgetting == "adaptive" else 1.0
         known, n_forecast = self._with_rho_choice(known, batch)
         aged = self._aged(known, batch.elapsed, kept)
@@ -136,12 +144,14 @@ class FSKM(StreamModel):
             before=centroids,
             keep_sums=known.rho_choice is not None,
         )
-        before = Before(lineage, centroids, known.window, known.step)
+        before = Before(lineage, centroids, known.window, known.estimates, known.step)
         tracked = track(
-            before, arrival, window, fit, batch.index, swapped=found.swapped, limits=limits
+            before, arrival, tested, window, fit, batch.index, swapped=found.swapped, limits=limits
         )
         # Only here, so that an exception changes nothing.
-        self.learned, step = record(known, batch, arrival, found, fit, tracked, begun, kept)
+        self.learned, step = record(
+            known, batch, arrival, found, tracked, begun, kept, tested.n_far
+        )
         return step
 
     def _with_rho_choice(self, known: State, batch: Batch) -> tuple[State, int]:

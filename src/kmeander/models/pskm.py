@@ -20,6 +20,7 @@ from kmeander.models.stages import (
     begin,
     check_batch,
     current_of,
+    look_for_changes,
     record,
     seen_from,
 )
@@ -42,7 +43,7 @@ class PSKM(StreamModel):
     Parameters
     ----------
     n_clusters : int
-    max_iter, tol, n_threads, random_state
+    max_iter, tol, n_threads, alarm_rate, season, random_state
         As for `FSKM`.
 
     Examples
@@ -64,9 +65,12 @@ class PSKM(StreamModel):
         max_iter: int = PrivilegedSettings.max_iter,
         tol: float = PrivilegedSettings.tol,
         n_threads: int | None = PrivilegedSettings.n_threads,
+        alarm_rate: float = PrivilegedSettings.alarm_rate,
+        season: int | None = PrivilegedSettings.season,
         random_state: RandomState = None,
     ) -> None:
-        super().__init__(PrivilegedSettings(n_clusters, max_iter, tol, n_threads), random_state)
+        settings = PrivilegedSettings(n_clusters, max_iter, tol, n_threads, alarm_rate, season)
+        super().__init__(settings, random_state)
 
     @classmethod
     def settings_from(cls, plain: Mapping[str, Any]) -> PrivilegedSettings:
@@ -104,6 +108,7 @@ class PSKM(StreamModel):
             known.estimates,
             settings.limits,
         )
+        tested = look_for_changes(known, batch, arrival, settings)
         window, start = known.window, Start(known.centroids)
         if is_drift:
             start = start_current(
@@ -117,9 +122,11 @@ class PSKM(StreamModel):
             batch.points, batch.weights, start.newest, batch.within, batch.handle
         )
         fit = fit_window(window, start.centroids, settings.limits, before=known.centroids)
-        before = Before(known.lineage, known.centroids, known.window, known.step)
-        tracked = track(before, arrival, window, fit, batch.index, limits=settings.limits)
+        before = Before(known.lineage, known.centroids, known.window, known.estimates, known.step)
+        tracked = track(before, arrival, tested, window, fit, batch.index, limits=settings.limits)
         # Only here, so that an exception changes nothing.
         found = Searched(window, start)
-        self.learned, step = record(known, batch, arrival, found, fit, tracked, begun)
+        self.learned, step = record(
+            known, batch, arrival, found, tracked, begun, n_far=tested.n_far
+        )
         return step

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypedDict
 
-from kmeander.arguments import one_of, share_kept, whole_number
+from kmeander.arguments import is_finite, one_of, share_kept, whole_number
 from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import Limits
@@ -32,6 +32,12 @@ IN_PAPER: dict[str, Any] = {
 }
 
 
+# Batches of a cycle, each of whose phases is remembered: an hour in a year of them.
+LONGEST_SEASON = 10_000
+# Alarms that are asked for more often than in every tenth batch are no alarms.
+MOST_ALARMS = 0.1
+
+
 class Options(TypedDict, total=False):
     """The keywords of `Settings`, for signatures that pass them on."""
 
@@ -44,6 +50,8 @@ class Options(TypedDict, total=False):
     max_iter: int
     tol: float
     n_threads: int | None
+    alarm_rate: float
+    season: int | None
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,8 @@ class PrivilegedSettings:
     max_iter: int = 300
     tol: float = 0.0
     n_threads: int | None = None
+    alarm_rate: float = 0.001
+    season: int | None = None
     limits: Limits = field(init=False, repr=False, compare=False)
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
@@ -70,6 +80,8 @@ class PrivilegedSettings:
             max_iter=limits.max_iter,
             tol=limits.tol,
             n_threads=limits.n_threads,
+            alarm_rate=_checked_alarm_rate(self.alarm_rate),
+            season=_checked_season(self.season),
             limits=limits,
         )
 
@@ -156,3 +168,26 @@ class Settings(PrivilegedSettings):
                 "every point"
             ),
         )
+
+
+def _checked_alarm_rate(value: Any) -> float:
+    if is_finite(value) and 0 < value <= MOST_ALARMS:
+        return float(value)
+    raise ArgumentError(
+        f"{argument('alarm_rate')} must lie in (0, {MOST_ALARMS:g}], got {value!r}. It is the "
+        "share of the batches of an unchanging stream that may raise an alarm; 0.001 is one in a "
+        "thousand batches."
+    )
+
+
+def _checked_season(value: Any) -> int | None:
+    if value is None:
+        return None
+    return whole_number(
+        "season",
+        value,
+        at_least=2,
+        at_most=LONGEST_SEASON,
+        meaning="the batches after which the stream is expected to repeat itself; leave it out "
+        "where it does not",
+    )

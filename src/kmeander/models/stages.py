@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kmeander.arguments import generator_for
 from kmeander.arrays import Centroids, Points, checked_centroids, frozen, frozen_copy
 from kmeander.exceptions import InputError, InputTypeError
-from kmeander.kmeans.lloyd import LloydResult, WindowFit, fit_window
+from kmeander.kmeans.lloyd import LloydResult, fit_window
 from kmeander.kmeans.local_search import swap_centroids
 from kmeander.kmeans.seeding import draw_seeds, kmeans
 from kmeander.kmeans.starts import Current, Start
@@ -20,10 +20,11 @@ from kmeander.kmeans.window import Window
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.records import Batch, Step
+from kmeander.tracking.change_test import BatchChanges, Chapter
 from kmeander.tracking.drift_test import BASELINE_SIZE, DriftTest
 from kmeander.tracking.lineage import Lineage
 from kmeander.tracking.modality import LABELS_PER_CLUSTER, LEAST_DECAY, Misfits, misfits
-from kmeander.tracking.tracker import Tracked
+from kmeander.tracking.tracker import Tracked, variance_of
 
 
 def check_batch(
@@ -141,8 +142,24 @@ def begin(
     found = search(window, start, settings, seed, batch.index)
     keep_sums = known.rho_choice is not None
     fit = fit_window(found.window, found.start.centroids, limits, keep_sums=keep_sums)
-    tracked = Tracked(Lineage.begun(fit.centroids, batch.index))
-    return record(known, batch, None, found, fit, tracked, begun)
+    lineage = Lineage.begun(fit.centroids, batch.index, variance_of(fit))
+    chapter = Chapter.first(fit.window, fit.centroids, lineage.ids, settings.season)
+    tracked = Tracked(lineage, fit, chapter, found.swapped)
+    return record(known, batch, None, found, tracked, begun)
+
+
+def look_for_changes(
+    known: State, batch: Batch, arrival: DriftTest, settings: PrivilegedSettings
+) -> BatchChanges:
+    """Compare the batch with those before it in their chapter, before it is learned."""
+    assert known.centroids is not None
+    assert known.lineage is not None
+    chapter, window, ids = known.chapter, known.window, known.lineage.ids
+    if chapter is None:  # a state of before there were chapters
+        chapter = Chapter.first(window, known.centroids, ids, settings.season)
+    elif chapter.season != settings.season:
+        chapter = chapter.next(window, known.centroids, ids, settings.season)
+    return chapter.after(batch, arrival.partition, settings.alarm_rate)
 
 
 def current_of(
@@ -202,12 +219,13 @@ def record(
     batch: Batch,
     arrival: DriftTest | None,
     found: Searched,
-    fit: WindowFit,
     tracked: Tracked,
     begun: float,
     history_kept: float = 1.0,
+    n_far: int = 0,
 ) -> tuple[State, Step]:
     """Write down what happened: what is known from now on, and the Step."""
+    fit = tracked.fit
     estimates, error = known.estimates, None
     epsilon = se = z = None
     if arrival is not None:
@@ -248,13 +266,18 @@ def record(
         drift_se=se,
         drift_z=z,
         history_kept=history_kept,
-        swapped=found.swapped,
+        swapped=tracked.swapped,
         merged=against_k.merged,
         holds_two=against_k.holds_two,
         ids=lineage.ids,
         events=tracked.events,
         why=tracked.why,
-        ended=lineage.ended,
+        noise=tracked.chapter.noise,
+        n_far=n_far,
+        provisional=tuple(lineage.ids[lineage.is_provisional].tolist()),
+        asleep=tuple([(one.number, one.heir) for one in lineage.asleep]),
+        dropped=lineage.dropped,
+        ended=lineage.whereabouts,
         seconds=perf_counter() - begun,
     )
     learned = State(
@@ -268,5 +291,6 @@ def record(
         estimates=estimates,
         rho_choice=known.rho_choice,
         lineage=lineage,
+        chapter=tracked.chapter,
     )
     return learned, step

@@ -13,6 +13,7 @@ from kmeander.kmeans.window import Window
 from kmeander.models.rho_choice import RhoChoice
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.records import Batch, Step
+from kmeander.tracking.change_test import Chapter
 from kmeander.tracking.drift_test import Estimate
 from kmeander.tracking.lineage import Lineage
 
@@ -35,6 +36,7 @@ class State(NamedTuple):
     estimates: tuple[Estimate, ...] = ()
     rho_choice: RhoChoice | None = None  # where the model chooses rho itself
     lineage: Lineage | None = None  # None as long as there are no centroids
+    chapter: Chapter | None = None  # the same, and in a state of before there were any
 
     @classmethod
     def empty(cls, settings: PrivilegedSettings) -> State:
@@ -73,6 +75,7 @@ class State(NamedTuple):
             "usual": [[known.epsilon, known.se] for known in self.estimates],
             "ladder": None if self.rho_choice is None else list(self.rho_choice.scores),
             "lineage": None if self.lineage is None else self.lineage.state(),
+            "chapter": None if self.chapter is None else self.chapter.state(),
         }
 
     @classmethod
@@ -97,6 +100,7 @@ class State(NamedTuple):
             estimates=tuple(Estimate(*known) for known in plain.get("usual", ())),
             rho_choice=RhoChoice(tuple(plain["ladder"])) if plain.get("ladder") else None,
             lineage=lineage,
+            chapter=Chapter.from_state(plain["chapter"]) if plain.get("chapter") else None,
         )
 
 
@@ -107,4 +111,6 @@ def _step_and_lineage(plain: Mapping[str, Any]) -> tuple[Step | None, Lineage | 
     if plain["centroids"] is None:
         return step, None
     lineage = Lineage.begun(plain["centroids"], 0) if known is None else Lineage.from_state(known)
-    return step if step is None else replace(step, ids=lineage.ids, ended=lineage.ended), lineage
+    return step if step is None else replace(
+        step, ids=lineage.ids, ended=lineage.whereabouts
+    ), lineage

@@ -45,6 +45,8 @@ def run(
     tol: float = Settings.tol,
     n_threads: int | None = None,
     random_state: int = 0,
+    alarm_rate: float = Settings.alarm_rate,
+    season: int | str | None = None,
     format: str | None = None,  # noqa: A002  # the option's name
     header: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
@@ -87,6 +89,10 @@ def run(
         the batches after which half is forgotten.
     init, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, random_state
         As for `ForgetfulKMeans`.
+    alarm_rate : float, default=0.001
+        Share of the batches of an unchanging stream that may raise an alarm.
+    season : int or str, optional
+        Batches after which the stream repeats itself; with `every` also a time, such as ``"1d"``.
     format : {"csv", "tsv", "ndjson", "parquet", "arrow"}, optional
         By default the ending tells; of Kafka messages "json" (default) or "csv".
     header : sequence of str, optional
@@ -151,6 +157,7 @@ def run(
             f"{argument('time_column')} and {argument('every')} go together: one says where, one "
             "how long."
         )
+    period = None if every is None else microseconds(every)
     settings = Settings(
         n_clusters,
         init=init,
@@ -162,8 +169,9 @@ def run(
         max_iter=max_iter,
         tol=tol,
         n_threads=n_threads,
+        alarm_rate=alarm_rate,
+        season=_season(season, period),
     )
-    period = None if every is None else microseconds(every)
     from_files = isinstance(source, str | os.PathLike)
     if batch_size is None and batch_seconds is None and every is None and from_files:
         batch_size = DEFAULT_BATCH_SIZE
@@ -244,3 +252,24 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
             f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
             f"{Path(outputs.model_out).parent}."
         )
+
+
+def _season(season: int | str | None, period: int | None) -> int | None:
+    """Return the batches of a cycle that is given in batches, or in time where batches have one."""
+    if not isinstance(season, str):
+        return season
+    if season.isdecimal():
+        return int(season)
+    if period is None:
+        raise ArgumentError(
+            f"{argument('season')} is {season!r}, a time, but batches are cut by rows: give it in "
+            f"batches, or cut the stream by time with {argument('time_column')} and "
+            f"{argument('every')}."
+        )
+    cycle = microseconds(season, "season")
+    if cycle % period:
+        raise ArgumentError(
+            f"{argument('season')} is {season!r}, which is no whole number of batches of "
+            f"{argument('every')}: phases would never meet again. Choose batches that divide it."
+        )
+    return cycle // period

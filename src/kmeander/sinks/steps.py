@@ -59,9 +59,9 @@ def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
                 step = Step.from_dict(json.loads(line))
             except (json.JSONDecodeError, InputError) as error:
                 raise InputError(f"{path} line {number} is not a Step: {error}") from error
-            if step.events:
-                ended = (*ended, *endings(step.events))
-            yield replace(step, ended=ended)
+            if step.events or step.dropped:
+                ended = (*ended, *endings(step.events), *step.dropped)
+            yield replace(step, ended=(*ended, *step.asleep))
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:

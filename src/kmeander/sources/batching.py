@@ -27,8 +27,8 @@ MOST_BAD = 1000
 NO_TIME = 1e-9  # ages that pass between two batches of one period
 
 
-def microseconds(duration: str) -> int:
-    """Return the length of a duration such as ``10m``.
+def microseconds(duration: str, name: str = "every") -> int:
+    """Return the length of a duration such as ``10m``, the argument `name`.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def microseconds(duration: str) -> int:
     length = round(float(found[1]) * UNITS.get(found[2], 0)) if found else 0
     if length < 1:
         raise ArgumentError(
-            f"{argument('every')} must be a duration such as 30s, 10m or 1h, got {duration!r}. The "
+            f"{argument(name)} must be a duration such as 30s, 10m or 1h, got {duration!r}. The "
             f"units are {', '.join(UNITS)}."
         )
     return length

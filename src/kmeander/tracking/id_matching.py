@@ -13,7 +13,7 @@ from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event
 from kmeander.kmeans.lloyd import WindowFit
 from kmeander.kmeans.window import Window
-from kmeander.tracking.lineage import NOBODY, Lineage, endings
+from kmeander.tracking.lineage import NOBODY, Lineage
 
 Table = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -31,10 +31,11 @@ RADII_APART = 4.0
 
 
 class Matched(NamedTuple):
-    """The lineage after a batch, and what it means."""
+    """The lineage after a batch, and the clusters that began and ended with it."""
 
     lineage: Lineage
-    events: tuple[Event, ...]
+    begun: list[Event]
+    ended: list[Event]
 
 
 class _Past(NamedTuple):
@@ -85,7 +86,7 @@ def match_ids(
         if is_recent[row]:
             home, radius = lineage.home[row], lineage.home_variance[row]
         if _stays(row, flow, home, float(radius), fit.centroids):
-            return Matched(lineage, ())
+            return Matched(lineage, [], [])
     gets = newest.sum(axis=1)
     past = _Past(
         np.where(is_recent[:, np.newaxis], lineage.home, before),
@@ -100,7 +101,7 @@ def match_ids(
     sources = _sources(flow, suspects, is_lacking, fit, past._replace(shares=used_to_get))
     changed = [row for row in suspects if sources[row] != row]
     if not changed:
-        return Matched(lineage, ())
+        return Matched(lineage, [], [])
     ids, since = lineage.ids.copy(), lineage.since.copy()
     home, home_variance = lineage.home.copy(), lineage.home_variance.copy()
     home_share = lineage.home_share.copy()
@@ -125,9 +126,8 @@ def match_ids(
         home=frozen(home),
         home_variance=frozen(home_variance),
         home_share=frozen(home_share),
-        ended=(*lineage.ended, *endings(ends)),
     )
-    return Matched(matched, (*starts, *ends))
+    return Matched(matched, starts, ends)
 
 
 def _flows(

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kmeander.arrays import Centroids, frozen
+from kmeander.arrays import Centroids, Masses, frozen
 from kmeander.events import Event
 from kmeander.exceptions import InputError
 from kmeander.records import Ids, Step
 
 NOBODY = -1
+# Batches for which a newborn cluster must last before it is told.
+LASTED = 10
 
 
 def endings(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
@@ -21,6 +23,16 @@ def endings(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
     for event in events:
         if event.kind in ("died", "absorbed") and event.cluster is not None:
             yield event.cluster, NOBODY if event.other is None else event.other
+
+
+class Sleeper(NamedTuple):
+    """A cluster that no centroid follows at present, and that may come back to its place."""
+
+    number: int
+    heir: int  # the id of the cluster that its points are part of, or -1
+    since: int  # batch with which it fell asleep
+    home: Centroids  # (n_features,)
+    variance: float
 
 
 class Lineage(NamedTuple):
@@ -40,6 +52,14 @@ class Lineage(NamedTuple):
         are not yet as old as the window.
     variance : ndarray of shape (n_clusters,)
         Variance of each cluster after the newest batch.
+    batches, held : ndarray of shape (n_clusters,)
+        For how many batches a newborn cluster has lasted, and with how many rows in all; see
+        `settle`.
+    parents : ndarray of shape (n_clusters,)
+        Id of the cluster that a newborn one came from, or -1.
+    asleep : tuple of Sleeper
+    dropped : tuple of (int, int)
+        Newborn clusters that did not last and ended with the newest batch, as in `ended`.
     ended : tuple of (int, int)
         Ids that ended, in that order, each with the id of which it is a part now, or -1.
     """
@@ -51,10 +71,27 @@ class Lineage(NamedTuple):
     home_variance: NDArray[np.float64]
     home_share: NDArray[np.float64]
     variance: NDArray[np.float64]
+    batches: NDArray[np.int64]
+    held: NDArray[np.float64]
+    parents: NDArray[np.int64]
+    asleep: tuple[Sleeper, ...] = ()
+    dropped: tuple[tuple[int, int], ...] = ()
     ended: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def is_provisional(self) -> NDArray[np.bool_]:
+        """Which clusters are newborn and have not lasted yet."""
+        return self.batches < LASTED
+
+    @property
+    def whereabouts(self) -> tuple[tuple[int, int], ...]:
+        """Ids without a row, ended or asleep, each with the id that its points are part of now."""
+        return (*self.ended, *((one.number, one.heir) for one in self.asleep))
+
     @classmethod
-    def begun(cls, centroids: Centroids, index: int) -> Lineage:
+    def begun(
+        cls, centroids: Centroids, index: int, variance: NDArray[np.float64] | None = None
+    ) -> Lineage:
         """Return the lineage of clusters that batch `index` began."""
         n_clusters = len(centroids)
         unknown = frozen(np.full(n_clusters, np.inf))
@@ -65,23 +102,79 @@ class Lineage(NamedTuple):
             home=centroids,
             home_variance=unknown,
             home_share=frozen(np.zeros(n_clusters)),
-            variance=unknown,
+            variance=unknown if variance is None else frozen(variance),
+            **_established(n_clusters),
         )
+
+    def reordered(self, order: NDArray[np.int64]) -> Lineage:
+        """Return the lineage of the same clusters in other rows: that in order[r] is in row r."""
+        return self._replace(
+            ids=frozen(self.ids[order]),
+            since=frozen(self.since[order]),
+            home=frozen(self.home[order]),
+            home_variance=frozen(self.home_variance[order]),
+            home_share=frozen(self.home_share[order]),
+            variance=frozen(self.variance[order]),
+            batches=frozen(self.batches[order]),
+            held=frozen(self.held[order]),
+            parents=frozen(self.parents[order]),
+        )
+
+    def changed(
+        self, rows: list[int], index: int, n_batches: int, centroids: Centroids, masses: Masses
+    ) -> Lineage:
+        """Begin a new chapter of the clusters in `rows`, which a change was found of.
+
+        Where they were before is remembered, if the chapter before was as long as the window of
+        `n_batches`; a shorter one is part of the same change. `centroids` and `masses` are those
+        before the batch.
+        """
+        if not rows:
+            return self
+        since, home, share = self.since.copy(), self.home.copy(), self.home_share.copy()
+        variance = self.home_variance.copy()
+        for row in rows:
+            if index - since[row] >= n_batches - 1:
+                home[row], variance[row] = centroids[row], self.variance[row]
+                share[row] = masses[row] / masses.sum()
+            since[row] = index
+        return self._replace(
+            since=frozen(since), home=frozen(home), home_variance=frozen(variance),
+            home_share=frozen(share),
+        )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """Return everything as arrays and numbers."""
-        ended = frozen(np.array(self.ended, dtype=np.int64).reshape(-1, 2))
-        return {**self._asdict(), "ended": ended}
+        state = self._asdict()
+        for name in ("ended", "dropped"):
+            state[name] = frozen(np.array(state[name], dtype=np.int64).reshape(-1, 2))
+        state["asleep"] = [one._asdict() for one in self.asleep]
+        return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Lineage:
         """Make a lineage of what `state` returned."""
         values: dict[str, Any] = {
-            name: frozen(value) if isinstance(value, np.ndarray) else value
-            for name, value in state.items()
-        }
-        ended = tuple((int(old), int(heir)) for old, heir in values.pop("ended").tolist())
-        return cls(**values, ended=ended)
+            **_established(len(state["ids"])),  # which an early version does not have
+            **{name: frozen(value) if isinstance(value, np.ndarray) else value
+               for name, value in state.items()},
+        }  # fmt: skip
+        for name in ("ended", "dropped"):
+            pairs = values.get(name, np.empty((0, 2), dtype=np.int64)).tolist()
+            values[name] = tuple((int(old), int(heir)) for old, heir in pairs)
+        values["asleep"] = tuple(
+            Sleeper(**{**one, "home": frozen(one["home"])}) for one in values.get("asleep", ())
+        )
+        return cls(**values)
+
+
+def _established(n_clusters: int) -> dict[str, Any]:
+    """Return the columns of clusters that were there from the first."""
+    return {
+        "batches": frozen(np.full(n_clusters, LASTED, dtype=np.int64)),
+        "held": frozen(np.zeros(n_clusters)),
+        "parents": frozen(np.full(n_clusters, NOBODY, dtype=np.int64)),
+    }
 
 
 def remap(labels: ArrayLike, from_step: Step, to_step: Step) -> NDArray[np.int64]:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from math import dist
+from collections.abc import Iterable
+from math import dist, sqrt
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kmeander import _kernel
 from kmeander.arrays import Centroids, frozen
-from kmeander.events import Event, Explanation
-from kmeander.kmeans.lloyd import Limits, WindowFit, fit_window
+from kmeander.events import KINDS, Event, Explanation
+from kmeander.kmeans.lloyd import Limits, WindowFit, reordered
 from kmeander.kmeans.window import Window
-from kmeander.records import Ids, Step
-from kmeander.tracking.drift_test import DriftTest
+from kmeander.records import Ids, Noise, Step
+from kmeander.tracking.change_test import BatchChanges, Change, ChangeKind, Chapter
+from kmeander.tracking.drift_test import DriftTest, Estimate
 from kmeander.tracking.explain import explain
 from kmeander.tracking.id_matching import match_ids
+from kmeander.tracking.lasting import settle
 from kmeander.tracking.lineage import Lineage
-from kmeander.tracking.significance import (
-    FALSE_ALARMS,
-    Change,
-    Changes,
-    Evidence,
-    Levels,
-    levels_for,
-    significant_changes,
-)
+
+# Evidence that something changed, although no single cluster may be named.
+_OF_ALL = {ChangeKind.COLUMN, ChangeKind.FAR}
+# Until the noise of a stream is known, a change is told as one that no noise explains if a cluster
+# moved by so many standard deviations, or the error is so many times what was expected; and not in
+# the very first batches, in which a stream shows what it has.
+BEYOND_NOISE_SD = 3.5
+BEYOND_NOISE_ERROR = 2.0
+BEYOND_NOISE_BATCHES = 4
 
 
 class Before(NamedTuple):
@@ -32,13 +38,17 @@ class Before(NamedTuple):
     lineage: Lineage
     centroids: Centroids
     window: Window  # the batches remembered, partitioned by the centroids
+    estimates: tuple[Estimate, ...] = ()
     step: Step | None = None  # of the batch before
 
 
 class Tracked(NamedTuple):
-    """Ids and events of one batch."""
+    """Ids and events of one batch, and the fit with each cluster in its row."""
 
     lineage: Lineage
+    fit: WindowFit
+    chapter: Chapter
+    swapped: tuple[int, ...] = ()
     events: tuple[Event, ...] = ()
     why: Explanation | None = None
 
@@ -46,13 +56,13 @@ class Tracked(NamedTuple):
 def track(
     before: Before,
     arrival: DriftTest,
+    tested: BatchChanges,
     window: Window,
     fit: WindowFit,
     index: int,
     *,
     swapped: tuple[int, ...] = (),
     limits: Limits | None = None,
-    false_alarms: float = FALSE_ALARMS,
 ) -> Tracked:
     """Follow the clusters through batch `index`.
 
@@ -61,151 +71,214 @@ def track(
     before : Before
     arrival : DriftTest
         The batch under the centroids before it.
+    tested : BatchChanges
+        The batch beside those before it.
     window : Window
         The aged batches and the newest, partitioned by the centroids before (the newest is not).
     fit : WindowFit
         Where Lloyd ended.
     index : int
     swapped : tuple of int
-        Rows whose centroids local search has put elsewhere.
+        Rows whose centroid local search has put elsewhere.
     limits : Limits, optional
-    false_alarms : float
-        Expected in 1000 batches of a stream that does not change.
     """
     limits = Limits() if limits is None else limits
-    lineage, centroids = before.lineage, before.centroids
     assert fit.moved is not None
-    levels = levels_for(len(centroids), false_alarms)
-    # Where all older batches were forgotten at once, they are compared as they were before that.
-    has_forgotten = len(window.batches) == 1 and len(before.window.batches) > 0
-    compared = fit
-    if has_forgotten:
-        newest = window.batches[-1]
-        then = before.window.joined_by(newest.points, newest.weights)
-        compared = fit_window(then, centroids, limits, only_assign=True)
-    changes = significant_changes(
-        compared.found, compared.window, lineage.since, index, fit.moved, levels
-    )
-    events: list[Event] = []
-    if arrival.z is not None and arrival.z > levels.drift and _begins(arrival, before.step, levels):
-        assert arrival.estimate is not None
-        epsilon, se = arrival.estimate
-        events.append(Event("drift", value=epsilon, was=se, z=arrival.z))
-    matched = lineage
-    born: set[int] = set()
+    variance = variance_of(fit)
+    is_alarm = bool(tested.changes)
+    displaced: list[int] = []
+    if is_alarm or tested.chapter.test.n_in_chapter <= window.n_batches:
+        displaced = np.flatnonzero(fit.moved * fit.moved > variance).tolist()
+    matched, begun, ended = before.lineage, [], []
     # Only a centroid that has left its own cluster can have become another one's.
-    suspects: list[int] = []
-    if changes.elsewhere or fit.reseeded or swapped:
-        suspects = sorted({*changes.elsewhere, *fit.reseeded, *swapped})
+    if displaced or fit.reseeded or swapped:
+        suspects = sorted({*displaced, *fit.reseeded, *swapped})
         found = match_ids(
-            lineage, window, fit, centroids, arrival.partition, suspects, index, before.window
-        )
-        matched = found.lineage
-        events += found.events
-        born = set(matched.ids.tolist()) - set(lineage.ids.tolist())
-    if changes.moved or changes.shares:
-        ids = lineage.ids if has_forgotten else matched.ids  # of the rows that were compared
-        if suspects or has_forgotten:
-            changes = _confirmed(changes, fit.sums, ids, matched, centroids)
-        n_batches = compared.window.n_batches
-        reported, matched = _move_and_share_events(
-            changes, ids, matched, born, n_batches, centroids, index
-        )
-        events += reported
+            before.lineage, window, fit, before.centroids, arrival.partition, suspects, index,
+            before.window,
+        )  # fmt: skip
+        matched, begun, ended = found.lineage, found.begun, found.ended
+        order = _rows_kept(before.lineage.ids, matched.ids)
+        if order is not None:
+            fit = reordered(fit, order, limits, before.centroids)
+            matched, variance = matched.reordered(order), variance[order]
+            swapped = tuple(sorted(np.argsort(order)[list(swapped)].tolist()))
+    settled = settle(
+        before.lineage, matched._replace(variance=frozen(variance)), begun, ended, fit,
+        before.centroids, index, at_once=is_alarm,
+    )  # fmt: skip
+    lineage, events = settled.lineage, list(settled.events)
+    if is_alarm:
+        changed, lineage = _changes_told(before, arrival, tested, lineage, fit, index, events)
+        events = sorted(events + changed, key=lambda event: KINDS.index(event.kind))
     why = None
     if events and events[0].kind == "drift":
         why = explain(
-            before.window,
-            window.batches[-1],
-            arrival.partition,
-            centroids,
-            lineage.ids,
-            limits.threads,
-        )
-    return Tracked(
-        matched._replace(variance=frozen(changes.evidence_row(Evidence.VARIANCE))),
-        tuple(events),
-        why,
-    )
+            before.window, window.batches[-1], arrival.partition, before.centroids,
+            before.lineage.ids, limits.threads,
+        )  # fmt: skip
+    chapter = tested.chapter
+    if is_alarm:
+        chapter = chapter.next(fit.window, fit.centroids, lineage.ids, chapter.season)
+    return Tracked(lineage, fit, chapter, swapped, tuple(events), why)
 
 
-def _begins(arrival: DriftTest, last: Step | None, levels: Levels) -> bool:
-    """Whether a drift begins: while centroids catch up with one, the error is still too large."""
-    if last is None or last.drift_z is None or last.drift_epsilon is None:
-        return True
-    assert arrival.estimate is not None
-    return last.drift_z <= levels.drift or arrival.estimate.epsilon > last.drift_epsilon
+def variance_of(fit: WindowFit) -> NDArray[np.float64]:
+    """Return the variance of each cluster's points about the mean of their batch."""
+    window, points_per_mass, is_whole = fit.window, None, None
+    if window.has_weights:
+        points_per_mass = np.array([batch.size / batch.mass for batch in window.batches])
+    if window.has_summaries:
+        is_whole = np.array([batch.summary is None for batch in window.batches])
+    variance = np.empty(len(fit.centroids))
+    _kernel.find_variance(fit.found, points_per_mass, is_whole, variance)
+    return variance
 
 
-def _confirmed(
-    changes: Changes, known: _kernel.ClusterSums, ids: Ids, lineage: Lineage, before: Centroids
-) -> Changes:
-    """Return the changes of which the cluster itself shows at least half.
+def _rows_kept(before: Ids, now: Ids) -> NDArray[np.int64] | None:
+    """Return which row of now goes where, so that every id that goes on has its row; None if so.
 
-    Changes are found in the cells of the old centroids. Where a centroid was put elsewhere, points
-    of a new cluster may have come to an old one's cell: that cluster has neither moved nor grown.
+    A cluster keeps its row for as long as it lives; newborn clusters take the rows that are free.
     """
-    masses, sums = known.masses[-1], known.sums[-1]
-    total = float(masses.sum())
-    rows = {number: row for row, number in enumerate(lineage.ids.tolist())}
-
-    def has_moved(change: Change) -> bool:
-        row = rows.get(int(ids[change.row]))
-        if row is None or masses[row] <= 0:
-            return False
-        mean = sums[row] / masses[row]
-        return dist(mean.tolist(), before[change.row].tolist()) >= change.value / 2
-
-    def has_changed_share(change: Change) -> bool:
-        row = rows.get(int(ids[change.row]))
-        assert change.was is not None
-        share = 0.0 if row is None else masses.item(row) / total
-        return bool((share - change.was) / (change.value - change.was) >= 0.5)
-
-    return changes._replace(
-        moved=[change for change in changes.moved if has_moved(change)],
-        shares=[change for change in changes.shares if has_changed_share(change)],
-    )
+    rows = {number: row for row, number in enumerate(before.tolist())}
+    order = np.full(len(now), -1, dtype=np.int64)
+    newborn = []
+    for row, number in enumerate(now.tolist()):
+        if number in rows:
+            order[rows[number]] = row
+        else:
+            newborn.append(row)
+    # Newborn clusters that have a free row already stay there.
+    staying = [row for row in newborn if order[row] < 0]
+    order[staying] = staying
+    moving = [row for row in newborn if row not in staying]
+    order[np.flatnonzero(order < 0)] = moving
+    return None if (order == np.arange(len(now))).all() else order
 
 
-def _move_and_share_events(
-    changes: Changes,
-    ids: Ids,
+def _changes_told(
+    before: Before,
+    arrival: DriftTest,
+    tested: BatchChanges,
     lineage: Lineage,
-    born: set[int],
-    n_batches: int,
-    before: Centroids,
+    fit: WindowFit,
     index: int,
+    structure: Iterable[Event],
 ) -> tuple[list[Event], Lineage]:
-    """Return moves and changes of share, and the lineage with `since` reset for those clusters.
+    """Return what the change test found as events, each thing once, and the lineage after it.
 
-    Rows of the changes are those of `ids`.
+    What moved, grew or shrank is told of the cluster; as a drift is told what concerns all of them,
+    or cannot be told of any.
     """
-    places = {number: row for row, number in enumerate(lineage.ids.tolist()) if number not in born}
-    events, rows = [], {}
-    for change in changes.moved:
-        cluster = int(ids[change.row])
-        if cluster in places:
-            events.append(Event("moved", cluster, value=change.value, z=change.z))
-            rows[change.row] = places[cluster]
-    for change in changes.shares:
-        cluster = int(ids[change.row])
-        if cluster in places:
-            assert change.was is not None
+    is_early = tested.noise.n_batches <= Noise.ENOUGH
+    may_be_beyond = tested.noise.n_batches >= BEYOND_NOISE_BATCHES
+    new = set(lineage.ids.tolist()) - set(before.lineage.ids.tolist())
+    rows = {number: row for row, number in enumerate(lineage.ids.tolist()) if number not in new}
+    of_cluster: list[Event] = []
+    moved_rows: list[int] = []
+    for change in _strongest(tested.changes):
+        number = int(tested.chapter.ids[change.cell])
+        row = rows.get(number)
+        if row is None or not _is_of_cluster(change, row, before, fit):
+            continue
+        if change.kind is ChangeKind.TREND:
+            event = Event("trend", number, value=change.value, over=change.n_batches)
+        elif change.kind is ChangeKind.PLACE:
+            value = _distance(change, row, before, fit)
+            sd = _radius(before.lineage, row)
+            event = Event(
+                "moved", number, value=value, z=change.z, over=_over(change),
+                unconfirmed=is_early and not (may_be_beyond and value >= BEYOND_NOISE_SD * sd),
+            )  # fmt: skip
+        else:
             kind = "grew" if change.value > change.was else "shrank"
-            events.append(Event(kind, cluster, value=change.value, was=change.was, z=change.z))
-            rows[change.row] = places[cluster]
-    since, home = lineage.since.copy(), lineage.home.copy()
-    home_variance, home_share = lineage.home_variance.copy(), lineage.home_share.copy()
-    # A chapter as long as the window says where a cluster was; a shorter one is part of a change.
-    for then, row in rows.items():
-        if index - since[row] >= n_batches - 1:
-            home[row], home_variance[row] = before[then], lineage.variance[then]
-            home_share[row] = changes.evidence_row(Evidence.SHARE_BEFORE)[then]
-        since[row] = index
-    return events, lineage._replace(
-        since=frozen(since),
-        home=frozen(home),
-        home_variance=frozen(home_variance),
-        home_share=frozen(home_share),
+            event = Event(
+                kind, number, value=change.value, was=change.was, z=change.z, over=_over(change),
+                unconfirmed=is_early,
+            )  # fmt: skip
+        of_cluster.append(event)
+        moved_rows.append(row)
+    events = sorted(of_cluster, key=lambda event: rows[event.cluster or 0])
+    concerns_all = [
+        change
+        for change in tested.changes
+        if change.kind in _OF_ALL or (change.kind is ChangeKind.SPREAD and change.cell < 0)
+    ]
+    has_told = bool(of_cluster) or any(True for _ in structure)
+    if concerns_all or not has_told:
+        events = [
+            _drift(concerns_all or list(tested.changes), before, arrival, is_early, may_be_beyond),
+            *events,
+        ]
+    assert before.step is not None
+    assert before.step.masses is not None
+    return events, lineage.changed(
+        moved_rows, index, fit.window.n_batches, before.centroids, before.step.masses
     )
+
+
+def _strongest(changes: Iterable[Change]) -> list[Change]:
+    """Return what is told of clusters: of each cell and kind the change over the fewest batches.
+
+    A cluster that moved has no trend beside.
+    """
+    found: dict[tuple[ChangeKind, int], Change] = {}
+    for change in changes:
+        if change.kind in (ChangeKind.PLACE, ChangeKind.SHARE, ChangeKind.TREND):
+            found.setdefault((change.kind, change.cell), change)
+    return [
+        change
+        for (kind, cell), change in found.items()
+        if kind is not ChangeKind.TREND or (ChangeKind.PLACE, cell) not in found
+    ]
+
+
+def _over(change: Change) -> int | None:
+    return change.n_batches if change.n_batches > 1 else None
+
+
+def _distance(change: Change, row: int, before: Before, fit: WindowFit) -> float:
+    """Return how far a cluster moved: by its newest points, or over the batches of the change."""
+    if change.n_batches > 1:
+        return change.value
+    mean = fit.sums.sums[-1, row] / max(fit.sums.masses.item(-1, row), 1e-300)
+    return dist(mean.tolist(), before.centroids[row].tolist())
+
+
+def _radius(lineage: Lineage, row: int) -> float:
+    """Return the standard deviation of a cluster's columns."""
+    return sqrt(lineage.variance.item(row) / lineage.home.shape[1])
+
+
+def _is_of_cluster(change: Change, row: int, before: Before, fit: WindowFit) -> bool:
+    """Whether the cluster itself shows at least half of a change in its cell by the newest batch.
+
+    Points of a new cluster may have come to an old one's cell: that one has neither moved nor
+    grown.
+    """
+    if change.n_batches > 1:  # too slow for the newest batch to show it
+        return True
+    masses = fit.sums.masses[-1]
+    if change.kind is ChangeKind.PLACE:
+        return bool(masses[row] > 0) and _distance(change, row, before, fit) >= change.value / 2
+    share = masses.item(row) / float(masses.sum())
+    return bool((share - change.was) / (change.value - change.was) >= 0.5)
+
+
+def _drift(
+    changes: list[Change], before: Before, arrival: DriftTest, is_early: bool, may_be_beyond: bool
+) -> Event:
+    """Return the drift that these changes are, with the estimate of epsilon over their batches."""
+    change = max(changes, key=lambda change: change.z)
+    shortest = min(change.n_batches for change in changes)
+    newest = [] if arrival.estimate is None else [arrival.estimate]
+    estimates = [*before.estimates, *newest][-shortest:]
+    value = se = None
+    if estimates:
+        value = sum(estimate.epsilon for estimate in estimates) / len(estimates)
+        se = sum(estimate.se**2 for estimate in estimates) ** 0.5 / len(estimates)
+    is_beyond = may_be_beyond and value is not None and 1 + value >= BEYOND_NOISE_ERROR
+    return Event(
+        "drift", value=value, was=se, z=change.z or None, over=shortest if shortest > 1 else None,
+        unconfirmed=is_early and not is_beyond,
+    )  # fmt: skip

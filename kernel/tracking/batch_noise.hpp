@@ -1,0 +1,71 @@
+// Noise between batches: how much more statistics vary from batch to batch than independent rows
+// would make them vary, learned from the stream itself.
+//
+// A statistic is a z: a difference over its standard deviation if rows were independent. Where
+// they are not, its square is D in the mean, not 1; D is the design effect of survey statistics.
+// Each statistic learns its own, and is drawn towards those of its family as far as these agree
+// with one another (empirical Bayes); those of long spans are drawn towards those of short ones.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace kmeander {
+
+// The last batches that are compared with those before them: in one, a few, and a dozen.
+constexpr std::size_t kScales = 3;
+constexpr std::array<std::size_t, kScales> kScaleBatches = {1, 4, 12};
+
+// Student's t with that freedom, squared, as the normal deviate that is as rare (Wallace 1959).
+double normal_from_student(double squared, double freedom);
+
+// What each statistic of one family has shown so far: a family is the shares, the places or the
+// spreads of all cells.
+class BatchNoise {
+public:
+    explicit BatchNoise(std::size_t size)
+        : size_(size), squares_(kScales * size), counts_(kScales * size) {}
+    BatchNoise(std::size_t size, const double *squares, const double *counts,
+               const double *batches);
+
+    // Get ready to judge the statistics of one scale. `rows` is how many times the usual rows its
+    // batches have: with more rows the noise between batches counts for more. While it `is_early`,
+    // what independent rows would make is trusted more.
+    void begin(std::size_t scale, double rows, bool is_early);
+
+    // The size of a normal deviate that is as rare as z is beside its noise, with `rows` in the
+    // cell it is about; learn it.
+    double judge(std::size_t i, double z, double rows);
+
+    void end();
+
+    // The statistics forget what they have learned; a new cluster took the place of an old one.
+    void forget(std::size_t i);
+
+    // The design effect of the family in single batches.
+    double usual() const { return family_noise(0); }
+    double n_batches(std::size_t scale) const { return batches_[scale]; }
+
+    std::size_t size() const { return size_; }
+    const std::vector<double> &squares() const { return squares_; }
+    const std::vector<double> &counts() const { return counts_; }
+    const std::array<double, kScales> &batches() const { return batches_; }
+
+private:
+    double family_noise(std::size_t scale) const;
+    // Batches for which the family counts: many if its statistics are alike.
+    double shrinkage() const;
+
+    std::size_t size_;
+    std::vector<double> squares_, counts_;  // (scales, size), both forgetting
+    std::array<double, kScales> batches_{}, families_ = {1.0, 1.0, 1.0};
+
+    // Of the scale that is judged: the noise that a statistic is drawn to, the batches for which it
+    // counts, its degrees of freedom, and the rows.
+    std::size_t scale_ = 0;
+    double prior_noise_ = 1.0, prior_weight_ = 0.0, prior_freedom_ = 0.0, rows_ = 1.0;
+    bool has_judged_ = false;
+};
+
+}  // namespace kmeander

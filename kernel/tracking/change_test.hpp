@@ -1,0 +1,166 @@
+// Change test: whether a batch, or the last few, differ from those before by more than is usual.
+//
+// Shares, places and spreads of all cells in the last 1, 4 and 12 batches are compared with the
+// decayed batches before these in the same chapter, and each difference is judged beside the noise
+// between batches that was learned of it. docs/explanation/alarms.md derives the statistics.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tracking/batch_noise.hpp"
+#include "tracking/cells.hpp"
+#include "tracking/season.hpp"
+
+namespace kmeander {
+
+// What may be found; `ChangeKind` of src/kmeander/tracking/change_test.py is the same.
+enum class ChangeKind : std::int32_t {
+    kShare,    // of a cell: now and before
+    kPlace,    // mean of a cell: how far it moved, and along which column most
+    kColumn,   // all cells along one column, in standard deviations
+    kSpread,   // of a cell, or of all (-1): ratio to the one before
+    kShares,   // all shares together
+    kPlaces,   // all places together
+    kSpreads,  // all spreads together
+    kFar,      // rows farther away than any before: how many times as far
+    kTrend     // of a cell: how many standard deviations it has moved since the chapter began
+};
+
+struct FoundChange {
+    ChangeKind kind;
+    std::int32_t n_batches;  // over the last so many
+    std::int32_t cell = -1, column = -1;
+    double value = 0.0, was = 0.0;
+    double z = 0.0;  // normal deviate that is as rare where nothing changes
+};
+
+// How large z must be, by family of statistics.
+struct ChangeLevels {
+    double share, place, spread, together;
+};
+
+// Design effects of the three families in single batches, and from how many batches.
+struct UsualNoise {
+    double share, place, spread, n_batches;
+};
+
+// All of a test but its cells, as arrays to save; and the same where they are read.
+template <template <class> class Array>
+struct ChangeTestState {
+    std::size_t n_in_chapter = 0;
+    Array<double> latest;         // (batches, sums) the newest first
+    Array<double> older;          // (scales, sums)
+    Array<double> farthest;       // (batches,)
+    Array<double> origin;         // sums near the beginning of the chapter, or nothing
+    Array<double> latest_phases;  // (batches,) in the cycle
+    Array<double> phases;         // (period, sums) of past cycles
+    Array<double> is_known;       // (period,) whether there were any
+    std::size_t phase = 0, n_plain = 0;
+    bool in_season = false;
+    // Each first beside the batches before, then beside past cycles.
+    Array<double> noise_squares, noise_counts;  // by family, then scale, then statistic
+    Array<double> noise_batches;                // (families, scales)
+    Array<double> together;                     // (2, families, scales)
+    Array<double> totals;                       // rows and batches
+};
+template <class T>
+using OwnedArray = std::vector<T>;
+template <class T>
+using ReadArray = std::span<const T>;
+using ChangeTestArrays = ChangeTestState<OwnedArray>;
+using SavedChangeTest = ChangeTestState<ReadArray>;
+
+// Never changed: `after` and `in_chapter` make new ones, which share what stays.
+class ChangeTest {
+public:
+    // The first chapter of a stream, whose cycle is `period` batches long; 0 is no cycle.
+    ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period);
+    ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
+               const SavedChangeTest &saved);
+
+    ChangeTestArrays arrays() const;
+
+    struct Outcome {
+        std::shared_ptr<const ChangeTest> next;
+        std::vector<FoundChange> changes;
+        std::size_t n_far;  // rows that lie farther away than is usual
+    };
+
+    // Test and learn a batch, measured against the model's centroids in `arrived`; it comes
+    // `n_phases` later in the cycle than the one before.
+    Outcome after(const BatchView &batch, const Partition &arrived, const ChangeLevels &levels,
+                  std::size_t n_phases) const;
+
+    // Begin a new chapter in these cells; what is known of the noise stays, but for the cells
+    // `renewed`. Past cycles stay, too, and so do the old cells then, if the clusters are still in
+    // them.
+    std::shared_ptr<const ChangeTest> in_chapter(std::shared_ptr<const Cells> cells,
+                                                 std::span<const std::int32_t> renewed,
+                                                 std::size_t period) const;
+
+    const Cells &cells() const { return *cells_; }
+    UsualNoise usual_noise() const;
+    std::size_t n_in_chapter() const { return n_in_chapter_; }
+    std::size_t period() const { return season_.period(); }
+
+private:
+    enum Family : std::size_t { kOfShares, kOfPlaces, kOfSpreads, kFamilies };
+
+    // What is known of the noise beside one kind of baseline.
+    struct Known {
+        Known(std::size_t k, std::size_t d);
+        std::vector<BatchNoise> noise;  // per family
+        // Per family and scale: squared departure of the mean square from 1, and its count.
+        std::array<double, kFamilies * kScales> together{}, n_together{};
+    };
+
+    struct Latest {
+        std::shared_ptr<const ScoreSums> sums;
+        std::size_t phase;
+    };
+
+    struct Scale {  // what is compared
+        std::size_t number;
+        const ScoreSums *newest, *older;
+        double rows;  // of the newest, in times of what is usual
+        bool is_early;
+        Known *known;
+    };
+
+    struct FamilySquares {  // of the deviates of one family
+        double sum = 0.0, count = 0.0;
+    };
+
+    void test_scale(const Scale &scale, const ChangeLevels &levels,
+                    std::vector<FoundChange> &found);
+    FamilySquares test_shares(const Scale &scale, double level, std::vector<FoundChange> &found);
+    FamilySquares test_places(const Scale &scale, double level, std::vector<FoundChange> &found);
+    FamilySquares test_spreads(const Scale &scale, double level, std::vector<FoundChange> &found);
+    void test_together(Family family, const Scale &scale, FamilySquares squares, double level,
+                       std::vector<FoundChange> &found);
+    std::size_t test_far(std::vector<double> far, std::vector<FoundChange> &found);
+    void test_trend(std::vector<FoundChange> &found) const;
+    void learn(std::shared_ptr<const ScoreSums> newest);
+    bool holds_still(const Cells &cells) const;
+
+    std::shared_ptr<const Cells> cells_;
+    std::size_t n_in_chapter_ = 0;
+    std::deque<Latest> latest_;                // the newest first
+    std::vector<ScoreSums> older_;             // per scale, decayed
+    std::shared_ptr<const ScoreSums> origin_;  // the older ones when the chapter was young
+    std::vector<double> farthest_;             // per batch of the chapter
+    Season season_;
+    std::size_t phase_ = 0;                // of the newest batch
+    std::size_t n_plain_ = 0;              // batches to come that are not compared with past cycles
+    bool in_season_ = false;               // whether the newest batch was
+    std::array<Known, 2> known_;           // beside the batches before; beside past cycles
+    double rows_ = 0.0, n_batches_ = 0.0;  // of all batches so far, forgetting
+};
+
+}  // namespace kmeander
