@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kmeander import _kernel
-from kmeander.exceptions import InputError, InputTypeError
+from kmeander.exceptions import InputError, InputTypeError, shown
 
 Points = NDArray[np.float64] | NDArray[np.float32]
 Centroids = NDArray[np.float64]
@@ -207,8 +207,8 @@ def _text_as_floats(
             except (TypeError, ValueError) as why:
                 kind = InputTypeError if isinstance(why, TypeError) else InputError
                 raise kind(
-                    f"{name} holds {value!r} at {_place(cell, columns)}, which is not a number "
-                    f"({why}). Encode such columns as numbers or leave them out."
+                    f"{name} holds {shown(value)} at {_place(cell, columns)}, which is not a "
+                    f"number ({why}). Encode such columns as numbers or leave them out."
                 ) from error
         raise InputError(f"{name} cannot be read as numbers ({error}).") from error
 
@@ -240,12 +240,12 @@ def flaw_of(value: Any) -> Flaw:
     if value is None:
         return Flaw("nothing", "", "Every value must be present")
     if not isinstance(value, float | np.floating):
-        return Flaw(repr(value), "is not a number", "Every value must be a number", is_text=True)
+        return Flaw(shown(value), "is not a number", "Every value must be a number", is_text=True)
     if np.isfinite(value):
         limit = f"±{LARGEST_VALUE:g}"
         return Flaw(f"{value:g}", f"lies beyond {limit}", f"Values must lie within {limit}")
-    shown = "NaN" if np.isnan(value) else f"{'' if value > 0 else '-'}infinity"
-    return Flaw(shown, "is not finite", "Every value must be finite")
+    words = "NaN" if np.isnan(value) else f"{'' if value > 0 else '-'}infinity"
+    return Flaw(words, "is not finite", "Every value must be finite")
 
 
 def _bad_value(name: str, place: str, value: np.floating[Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -85,3 +86,21 @@ def arguments_written_by(style: Style) -> Iterator[None]:
         yield
     finally:
         _style = before
+
+
+_LONGEST_INTEGER = 3322  # bits: a thousand digits
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """Return a value of a stream as messages show it: one line, cut where it is long or deep.
+
+    Examples
+    --------
+    >>> shown("n/a"), len(shown("x" * 10_000)), shown([[[[[[[[1]]]]]]]])
+    ("'n/a'", 80, '[[[[[[[...]]]]]]]')
+    """
+    if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
+        return "an integer of more than 1000 digits"  # which Python may refuse to write
+    return _SHORT.repr(value)

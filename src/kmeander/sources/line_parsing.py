@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,7 @@ def parse_lines(
     parse: Callable[[bytes], Any],
     explain: Callable[[bytes, str], Reason],
     empty: Any,
+    are_rows: Callable[[bytes], bool],
 ) -> ParsedLines:
     """Return what `parse` makes of the lines of `block`.
 
@@ -115,23 +117,29 @@ def parse_lines(
         A line and pyarrow's message to a `Reason`.
     empty : pyarrow.Table
         The table without rows.
+    are_rows : callable
+        Whether lines, parsed together, give as many rows only if each is one row. Two rows in one
+        line and one row in two lines could otherwise pass for three good lines.
     """
     import pyarrow as pa
 
     n_lines = count_lines(block)
-    try:
-        table = parse(block)
-    except pa.ArrowInvalid:
-        pass
-    else:
-        if table.num_rows == n_lines:
-            return ParsedLines(table, np.arange(n_lines), {})
-    lines = split_lines(block)
-    written = [number for number, line in enumerate(lines) if line.strip()]
+    if are_rows(block):
+        try:
+            table = parse(block)
+        except pa.ArrowInvalid:
+            pass
+        else:
+            if table.num_rows == n_lines:
+                return ParsedLines(table, np.arange(n_lines), {})
+    written = [(number, line) for number, line in enumerate(split_lines(block)) if line.strip()]
     tables: list[Any] = [empty]
     bad: dict[int, Reason] = {}
-    _sift([(number, lines[number]) for number in written], parse, explain, tables, bad)
-    good = np.array([number for number in written if number not in bad], dtype=np.int64)
+    for are_safe, group in groupby(written, lambda one: are_rows(one[1])):
+        together = list(group)
+        for lines in [together] if are_safe else [[one] for one in together]:
+            _sift(lines, parse, explain, tables, bad)
+    good = np.array([number for number, _ in written if number not in bad], dtype=np.int64)
     return ParsedLines(pa.concat_tables(tables), good, bad)
 
 
@@ -145,9 +153,6 @@ def _sift(
     """Append the tables of the good lines, in order, and note the bad ones."""
     import pyarrow as pa
 
-    if not lines:
-        return
-    message = ""
     try:
         table = parse(b"\n".join(line for _, line in lines))
         if table.num_rows == len(lines):

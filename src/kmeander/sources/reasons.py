@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kmeander.arrays import flaw_of
+from kmeander.exceptions import shown
 
 
 @dataclass(frozen=True)
@@ -49,5 +50,5 @@ def no_time(value: Any, column: str) -> Reason:
     """Return why a value is not the time at which a row happened."""
     if value is None or value == "":
         return Reason(f"nothing in column {column!r}", column)
-    shown = f"{value:g}" if isinstance(value, float) else repr(value)
-    return Reason(f"{shown} in column {column!r} is not a time", column)
+    written = f"{value:g}" if isinstance(value, float) else shown(value)
+    return Reason(f"{written} in column {column!r} is not a time", column)

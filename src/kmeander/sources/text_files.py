@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import BadRow, Position, RowLocation
@@ -124,8 +125,12 @@ class TextFile:
         def place(row: int) -> RowLocation:
             return RowLocation(self.name, "line", row - start + heading)
 
+        @cache  # all lines of a block may be bad
+        def lines() -> list[bytes]:
+            return split_lines(block)
+
         def text(row: int) -> str:
-            return split_lines(block)[row - base].rstrip(b"\r").decode("utf-8", "replace")
+            return lines()[row - base].rstrip(b"\r").decode("utf-8", "replace")
 
         def position_at(row: int) -> Position:
             return {"row": row - start, "byte": offset + line_start(block, row - base)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kmeander.exceptions import InputError, argument
-from kmeander.sources.line_parsing import ParsedLines, parse_lines
+from kmeander.exceptions import InputError, argument, shown
+from kmeander.json_text import from_json
+from kmeander.sources.line_parsing import ParsedLines, count_lines, parse_lines
 from kmeander.sources.reasons import Reason, reason_for
 from kmeander.sources.selection import Selection
 
@@ -119,7 +119,7 @@ class CsvFormat(TextFormat):
 
     def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""
-        return parse_lines(block, self._table, self._explain, self._empty)
+        return parse_lines(block, self._table, self._explain, self._empty, _is_one_csv_row)
 
     def _table(self, block: bytes) -> pa.Table:
         import pyarrow as pa
@@ -154,11 +154,7 @@ class JsonFormat(TextFormat):
         self._first: dict[str, Any] = {}
         lines = block.removeprefix(BYTE_ORDER_MARK).split(b"\n", FIRST_OBJECTS)
         for line in lines[:FIRST_OBJECTS]:
-            try:
-                row = json.loads(line)
-            except ValueError:
-                continue
-            for key, value in row.items() if isinstance(row, dict) else ():
+            for key, value in _object(line).items():
                 if self._first.get(key) is None:
                     self._first[key] = value
         if self._first:
@@ -189,23 +185,25 @@ class JsonFormat(TextFormat):
 
     def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""
-        return parse_lines(block, self._table, self._explain, self._empty)
+        return parse_lines(block, self._table, self._explain, self._empty, _is_one_object)
 
     def _table(self, block: bytes) -> pa.Table:
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        return arrow_json.read_json(
+        table = arrow_json.read_json(
             pa.BufferReader(block),
             arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
             arrow_json.ParseOptions(
                 explicit_schema=self._schema, unexpected_field_behavior="ignore"
             ),
         )
+        table.validate(full=True)  # text that is not UTF-8 has not been looked at
+        return table
 
     def _explain(self, line: bytes, message: str) -> Reason:
         try:
-            row = json.loads(line)
+            row = from_json(line)
         except ValueError as error:
             return Reason(f"not JSON: {error}")
         if not isinstance(row, dict):
@@ -215,8 +213,32 @@ class JsonFormat(TextFormat):
             if value is not None and not _fits(value, field.type):
                 if str(field.type) in ("double", "int64"):
                     return reason_for(value, field.name)
-                return Reason(f"{value!r} in column {field.name!r} is not text", field.name)
+                return Reason(f"{shown(value)} in column {field.name!r} is not text", field.name)
         return Reason(f"not NDJSON: {message}")
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the object that a line holds, an empty one where it holds none with usable names."""
+    try:
+        row = from_json(line)
+        if isinstance(row, dict):
+            "".join(row).encode()
+            return row
+    except ValueError:
+        pass
+    return {}
+
+
+def _is_one_object(lines: bytes) -> bool:
+    """Whether each line begins and ends as an object does, so that none goes on in the next."""
+    n_begun = lines.startswith(b"{") + lines.count(b"\n{")
+    n_ended = lines.endswith(b"}") + lines.count(b"}\n") + lines.count(b"}\r\n")
+    return n_begun == n_ended == count_lines(lines)
+
+
+def _is_one_csv_row(lines: bytes) -> bool:
+    """Whether no line can be several rows: pyarrow ends a line at a carriage return, too."""
+    return lines.count(b"\r") == lines.count(b"\r\n") + lines.endswith(b"\r")
 
 
 def _fits(value: Any, kind: Any) -> bool:
