@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import socket
@@ -30,6 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), needs_bro
 ARGUMENTS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--host-resolver-rules=MAP rebound.example 127.0.0.1",
 ]  # fmt: skip
 IDLE = "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
 BY_TYPE = "type => [...Bokeh.documents[0]._all_models.values()].filter(m => m.type === type)"
@@ -96,6 +98,9 @@ def test_a_report_shows_the_runs_numbers_and_asks_nobody(
     assert page.evaluate("document.querySelectorAll('b').length") == 0
     assert browser.errors == []
     assert browser.addresses == [file.as_uri()]
+    elsewhere = "fetch('http://rebound.example/').then(() => 'sent', () => 'refused')"
+    assert page.evaluate(elsewhere) == "refused"
+    assert "Content Security Policy" in browser.errors[0]
 
 
 def test_slider_table_and_choice_change_what_is_shown(
@@ -139,33 +144,41 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+class Watch:
+    """`kmeander watch` in a process of its own, and the address that it has said."""
+
+    def __init__(self, steps: Path, port: int) -> None:
+        command = [sys.executable, "-m", "kmeander", "watch", str(steps), "--port", str(port)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        said = self.process.stderr.readline()
+        found = re.search(rf"http://127\.0\.0\.1:{port}/[\w-]{{22}}/", said)
+        assert found is not None, said
+        self.port, self.address = port, found[0]
+
+    @property
+    def path(self) -> str:
+        return self.address.split(str(self.port), 1)[1]
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
 @pytest.fixture
-def live(steps: Path, tmp_path: Path) -> Iterator[tuple[Path, str, Any]]:
-    """A file that holds the first ten batches, and a server that watches it."""
-    path, port = tmp_path / "steps.jsonl", free_port()
+def growing(steps: Path, tmp_path: Path) -> Path:
+    """A file that holds the first ten batches."""
+    path = tmp_path / "steps.jsonl"
     path.write_text("".join(steps.read_text().splitlines(keepends=True)[:10]))
-    command = [sys.executable, "-m", "kmeander", "watch", str(path), "--port", str(port)]
-    servers = [subprocess.Popen(command, stderr=subprocess.DEVNULL)]
-
-    def start() -> subprocess.Popen[bytes]:
-        servers.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-        return servers[-1]
-
-    yield path, f"http://127.0.0.1:{port}/", (servers[0], start)
-    for server in servers:
-        server.send_signal(signal.SIGTERM)
-        server.wait(60)
+    return path
 
 
-def wait_until_up(address: str) -> None:
-    port = int(address.rsplit(":", 1)[1].strip("/"))
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError("the page's server does not answer")
+@pytest.fixture
+def live(growing: Path) -> Iterator[Watch]:
+    watch = Watch(growing, free_port())
+    yield watch
+    watch.end()
 
 
 NEWEST = (
@@ -175,49 +188,111 @@ NEWEST = (
 )
 
 
-def test_the_live_page_receives_batches_pauses_and_comes_back(
-    browser: Browser, live: tuple[Path, str, Any], steps: Path
+def test_the_live_page_receives_batches_pauses_and_goes_on(
+    browser: Browser, growing: Path, live: Watch, steps: Path
 ) -> None:
-    path, address, (server, start) = live
     lines = steps.read_text().splitlines(keepends=True)
-    wait_until_up(address)
-    page = browser.open(address)
+    page = browser.open(live.address)
     page.wait_for_function(f"{NEWEST} === 9", timeout=60_000)
     # Ten batches in a second: each is seen soon after it was written.
     delays = []
     for index in range(10, 20):
         begun = time.monotonic()
-        with path.open("a") as file:
+        with growing.open("a") as file:
             file.write(lines[index])
         page.wait_for_function(f"{NEWEST} === {index}", timeout=60_000, polling=10)
         delays.append(time.monotonic() - begun)
     assert sorted(delays)[5] < 1.0
     page.get_by_text("Pause").click()
     page.wait_for_timeout(300)
-    with path.open("a") as file:
+    with growing.open("a") as file:
         file.write(lines[20])
     page.wait_for_timeout(600)
     assert page.evaluate(NEWEST) == 19
     page.get_by_text("Pause").click()
     page.wait_for_function(f"{NEWEST} === 20", timeout=60_000)
     assert browser.errors == []
-    assert all(one.split("://")[1].startswith(address.split("://")[1]) for one in browser.addresses)
-    # The server goes and comes back: so does the page.
-    server.send_signal(signal.SIGTERM)
-    assert server.wait(60) == 0
-    with path.open("a") as file:
-        file.write(lines[21])
-    start()
-    page.wait_for_function(f"{NEWEST} === 21", timeout=60_000)
+    here = f"127.0.0.1:{live.port}/"
+    assert all(one.split("://")[1].startswith(here) for one in browser.addresses)
 
 
-def test_the_server_listens_on_this_machine_only(live: tuple[Path, str, Any]) -> None:
-    _, address, _ = live
-    wait_until_up(address)
-    port = int(address.rsplit(":", 1)[1].strip("/"))
+def test_an_open_page_says_that_another_server_has_another_address(
+    browser: Browser, growing: Path, live: Watch
+) -> None:
+    page = browser.open(live.address)
+    page.wait_for_function(f"{NEWEST} === 9", timeout=60_000)
+    assert live.end() == 0
+    again = Watch(growing, live.port)
+    try:
+        assert again.address != live.address
+        page.get_by_text("open the address that it says now").wait_for(timeout=60_000)
+        page.goto(again.address)
+        page.wait_for_function(f"{NEWEST} === 9", timeout=60_000)
+    finally:
+        again.end()
+
+
+def test_dns_rebinding_reads_nothing(browser: Browser, live: Watch) -> None:
+    """A stranger's page, whose name has come to mean this machine, is answered nothing."""
+    page = browser.page
+    answer = page.goto(f"http://rebound.example:{live.port}{live.path}")
+    assert answer.status == 403
+    assert answer.text() == f"This page answers http://127.0.0.1:{live.port}/ alone.\n"
+    fetched = page.evaluate("path => fetch(path).then(found => found.status)", live.path)
+    assert fetched == 403
+    opened = page.evaluate(
+        "path => new Promise(end => { const one = new WebSocket(path, ['bokeh', 'x']);"
+        " one.onopen = () => end('open'); one.onerror = () => end('refused'); })",
+        f"ws://rebound.example:{live.port}{live.path}ws",
+    )
+    assert opened == "refused"
+
+
+def test_whoever_does_not_know_the_token_reads_nothing(browser: Browser, live: Watch) -> None:
+    for path in ("/", "/ws", "/static/js/bokeh.min.js", f"/{'x' * 22}/"):
+        assert browser.page.goto(f"http://127.0.0.1:{live.port}{path}").status == 404
+
+
+def test_no_page_frames_the_live_page(browser: Browser, live: Watch) -> None:
+    browser.page.set_content(f'<iframe src="{live.address}"></iframe>')
+    browser.page.wait_for_timeout(1000)
+    framed = browser.page.frames[1]
+    assert framed.evaluate("document.documentElement.innerHTML").count("Bokeh") == 0
+    assert any("frame-ancestors" in error for error in browser.errors)
+
+
+def test_what_gets_into_the_live_page_is_not_run(browser: Browser, live: Watch) -> None:
+    page = browser.open(live.address)
+    page.wait_for_function(f"{NEWEST} === 9", timeout=60_000)
+    headers = page.evaluate("fetch(location.href).then(found => [...found.headers])")
+    policy = dict(headers)["content-security-policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend',"
+        ' \'<img src="data:," onerror="window.owned = true">\')'
+    )
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.owned") is None
+    assert any("Content Security Policy" in error for error in browser.errors)
+    elsewhere = "fetch('http://rebound.example/').then(() => 'sent', () => 'refused')"
+    assert page.evaluate(elsewhere) == "refused"
+
+
+def test_what_is_wrong_with_a_file_is_shown_as_text(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    path.write_text('{"run": "<b>bold</b>"}\n')
+    watch = Watch(path, free_port())
+    try:
+        page = browser.open(watch.address)
+        page.get_by_text("must be an object, got '<b>bold</b>'").wait_for(timeout=60_000)
+    finally:
+        watch.end()
+
+
+def test_the_server_listens_on_this_machine_only(live: Watch) -> None:
     listening = Path("/proc/net/tcp").read_text()
-    here = f"0100007F:{port:04X}"
-    assert here in listening and f"00000000:{port:04X}" not in listening
+    here = f"0100007F:{live.port:04X}"
+    assert here in listening and f"00000000:{live.port:04X}" not in listening
 
 
 def test_closing_the_page_never_disturbs_the_run(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def run(
     """
     from kmeander.runs.api import run as run_stream
 
-    _check(model, batches)
+    _check(model, batches, terminal)
     quiet, assignments = terminal.quiet, outputs.assignments
     steps = outputs.steps
     if steps is None and sys.stdout is not None and not sys.stdout.isatty():
@@ -65,7 +65,7 @@ def run(
     with ExitStack() as stack:
         if terminal.watch:
             steps = stack.enter_context(_steps_to_watch(steps))
-            stack.enter_context(watched(steps, quiet=quiet))
+            stack.enter_context(watched(steps))
         summary = run_stream(
             source,
             **keywords(model, batches, columns, replace(outputs, steps=steps), origin),
@@ -78,8 +78,10 @@ def run(
         _say_summary(summary, name, model.n_clusters, resumable=bool(outputs.checkpoint))
 
 
-def _check(model: ModelOptions, batches: BatchOptions) -> None:
+def _check(model: ModelOptions, batches: BatchOptions, terminal: TerminalOptions) -> None:
     """Refuse options that do not go together."""
+    if terminal.watch and terminal.quiet:
+        raise typer.BadParameter("--watch says where the page is, --quiet says nothing: give one")
     if model.rho is not None and model.half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")
     if (batches.time_column is None) != (batches.every is None):

@@ -193,7 +193,7 @@ class TerminalOptions:
         bool,
         typer.Option(
             "--watch",
-            help="Show the run live at http://127.0.0.1:5006/, as kmeander watch does.",
+            help="Show the run live, as kmeander watch does, at an address that is said.",
         ),
     ] = False
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False

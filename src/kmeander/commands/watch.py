@@ -28,8 +28,8 @@ def watch(
 ) -> None:
     """Show a run live in the browser; open it, close it, the run does not notice.
 
-    Only this machine can see the page (127.0.0.1). From elsewhere, dig a tunnel:
-    ssh -L 5006:127.0.0.1:5006 HOST, and open http://127.0.0.1:5006/ there.
+    Only this machine can see the page (127.0.0.1), at an address that is new at each start. From
+    elsewhere, dig a tunnel: ssh -L 5006:127.0.0.1:5006 HOST, and open the same address there.
 
     Example: kmeander watch steps.jsonl
     """
@@ -49,7 +49,7 @@ def watch(
 
 
 @contextmanager
-def watched(steps: str, *, quiet: bool) -> Iterator[None]:
+def watched(steps: str) -> Iterator[None]:
     """Show the page in a process of its own, so that nothing there can disturb the run."""
     need_bokeh()
     command = [sys.executable, "-m", "kmeander", "watch", steps, "--port", str(PORT)]
@@ -57,12 +57,11 @@ def watched(steps: str, *, quiet: bool) -> Iterator[None]:
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL if quiet else None,
         start_new_session=True,  # Ctrl-C ends the run, which then closes the page
     )
     try:
         yield
-        if sys.stderr.isatty() and sys.stdin.isatty() and page.poll() is None and not quiet:
+        if sys.stderr.isatty() and sys.stdin.isatty() and page.poll() is None:
             say("The run has ended; the page stays open until Enter is pressed.")
             sys.stdin.readline()
     finally:

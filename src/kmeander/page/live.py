@@ -1,4 +1,4 @@
-"""The page while a run is going on: bokeh's server, on this machine only."""
+"""The page while a run is going on: bokeh's server, on this machine only, behind `guard`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from bokeh.application.handlers.function import FunctionHandler
 from bokeh.document import Document
 from bokeh.layouts import row
 from bokeh.models import CustomJS, Div, Slider, Toggle
-from bokeh.server.server import Server
+from bokeh.server.server import BaseServer
+from bokeh.server.tornado import BokehTornado
 from jinja2 import Template
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.netutil import bind_sockets
 
 from kmeander.exceptions import InputError, argument
 from kmeander.page.follower import Follower
+from kmeander.page.guard import ADDRESS, NAMES, guarded, new_token
 from kmeander.page.layout import PAGE, Layout
 
-ADDRESS = "127.0.0.1"
 # Batches kept, and shown at first.
 KEEP, SHOWN = 5000, 200
 # Milliseconds between two looks at what is new.
@@ -38,10 +42,14 @@ TEMPLATE = Template(
 """
 )
 
-# The server is gone: look for it until it is back, then begin anew.
+# The server is gone: look for it until it is back. Another one has another address.
 RECONNECT = """
+const begin_anew = (found) => {
+  if (found.ok) location.reload();
+  else status.text = "kmeander watch has begun anew: open the address that it says now.";
+};
 const look = () => fetch(location.href, {cache: "no-store"})
-  .then(() => location.reload()).catch(() => setTimeout(look, 1000));
+  .then(begin_anew).catch(() => setTimeout(look, 1000));
 setTimeout(look, 500);
 """
 
@@ -60,25 +68,27 @@ def serve(
         a signal handler may call.
     """
     with Follower(path, KEEP) as follower:
-        hosts = [f"{host}:{port}" for host in (ADDRESS, "localhost")]
-        application = Application(FunctionHandler(lambda document: _open(document, follower)))
         try:
-            server = Server(
-                {"/": application},
-                address=ADDRESS,
-                port=port,
-                allow_websocket_origin=hosts,
-                keep_alive_milliseconds=10_000,
-            )
+            sockets = bind_sockets(port, ADDRESS)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
             raise InputError(
                 f"port {port} is in use. Name another {argument('port')}, or close what uses it."
             ) from error
+        token = new_token()
+        application = BokehTornado(
+            Application(FunctionHandler(lambda document: _open(document, follower))),
+            prefix=token,
+            extra_websocket_origins=[f"{name}:{port}" for name in NAMES],
+            keep_alive_milliseconds=10_000,
+        )
+        http = HTTPServer(guarded(application, port))
+        http.add_sockets(sockets)
+        loop = IOLoop.current()
+        server = BaseServer(loop, application, http)
         server.start()
-        loop = server.io_loop
-        ready(f"http://{ADDRESS}:{port}/", lambda: loop.add_callback_from_signal(loop.stop))
+        ready(f"http://{ADDRESS}:{port}/{token}/", lambda: loop.add_callback_from_signal(loop.stop))
         try:
             loop.start()
         finally:
@@ -89,19 +99,19 @@ def _open(document: Document, follower: Follower) -> None:
     """Make the page that one browser sees."""
     document.title = "kmeander watch"
     document.template = TEMPLATE
-    document.js_on_event("connection_lost", CustomJS(code=RECONNECT))
+    # What it says may quote the file: it is text, not HTML.
+    status = Div(text="", disable_math=True, render_as_text=True)
+    document.js_on_event("connection_lost", CustomJS(args={"status": status}, code=RECONNECT))
     if not follower.has_clusters:
-        _wait(document, follower)
+        _wait(document, follower, status)
         return
     layout = Layout(follower.newest(SHOWN))
+    status.update(stylesheets=[layout.style], styles={"color": "#808890"})
     pause = Toggle(label="Pause", width=90, stylesheets=[layout.style])
     window = Slider(
         start=20, end=KEEP, step=20, value=SHOWN, title="Batches shown", width=260,
         stylesheets=[layout.style],
     )  # fmt: skip
-    status = Div(
-        text="", disable_math=True, stylesheets=[layout.style], styles={"color": "#808890"}
-    )
     document.add_root(layout.root(row(pause, window, status, styles={"flex-wrap": "wrap"})))
     document.js_on_event("document_ready", layout.theme)
     seen = {"version": follower.version, "shown": SHOWN}
@@ -119,9 +129,9 @@ def _open(document: Document, follower: Follower) -> None:
     document.add_periodic_callback(tick, TICK)
 
 
-def _wait(document: Document, follower: Follower) -> None:
+def _wait(document: Document, follower: Follower, text: Div) -> None:
     """Say that nothing is there yet, and begin anew as soon as something is."""
-    text = Div(text="Waiting for the first batch ...", disable_math=True)
+    text.text = "Waiting for the first batch ..."
     text.js_on_change("name", CustomJS(code="location.reload()"))
     # The first batch may come before the browser has got this page: then nothing changes there.
     begin_anew = CustomJS(args={"text": text}, code="if (text.name) location.reload()")

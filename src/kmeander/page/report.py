@@ -12,6 +12,9 @@ from kmeander.page.timeline import Timeline
 TEMPLATE = (
     """
 {% block preamble %}
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; \
+img-src data: blob:; font-src data:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 """
