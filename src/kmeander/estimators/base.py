@@ -28,6 +28,7 @@ from kmeander.arrays import (
     checked_points,
     checked_weights,
 )
+from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import CheckpointError, InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models.base import StreamModel
@@ -75,19 +76,22 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         sample_weight : array-like of shape (n_samples,), optional
             Each row counts as that many.
         """
-        return self._fit(X, sample_weight)
+        with turn_of(self):
+            return self._fit(X, sample_weight)
 
     def fit_predict(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Labels:
         """Forget everything, learn `X` and return the cluster of each row."""
-        return self._fit(X, sample_weight).labels_
+        with turn_of(self):
+            return self._fit(X, sample_weight).labels_
 
     def fit_transform(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Points:
         """Forget everything, learn `X` and return the distance of each row to each centroid."""
-        return self._fit(X, sample_weight).transform(X)
+        with turn_of(self):
+            return self._fit(X, sample_weight).transform(X)
 
     def predict(self, X: ArrayLike) -> Labels:
         """Return the cluster of each row: the index of the nearest centroid.

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kmeander.arguments import truth
 from kmeander.estimators.base import StreamKMeans
+from kmeander.estimators.turns import turn_of
 from kmeander.models import FSKM, PSKM
 from kmeander.models.settings import IN_PAPER, PrivilegedSettings, Settings
 from kmeander.storage import model_file
@@ -173,7 +174,7 @@ class ForgetfulKMeans(StreamKMeans):
         *,
         elapsed: float = 1.0,
     ) -> Self:
-        """Learn one batch.
+        """Learn one batch. Threads may share an estimator: their batches are learned in turn.
 
         Parameters
         ----------
@@ -183,7 +184,8 @@ class ForgetfulKMeans(StreamKMeans):
         elapsed : float, default=1.0
             Ages since the previous batch: 2.5 forgets as much as two and a half ordinary batches.
         """
-        return self._learn(X, sample_weight, elapsed, concept=None)
+        with turn_of(self):
+            return self._learn(X, sample_weight, elapsed, concept=None)
 
     def _settings(self) -> Settings:
         return Settings(**{name: getattr(self, name) for name in self._parameters})
@@ -250,7 +252,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         *,
         drift: bool = False,
     ) -> Self:
-        """Learn one batch.
+        """Learn one batch. Threads may share an estimator: their batches are learned in turn.
 
         Parameters
         ----------
@@ -260,9 +262,10 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         drift : bool, default=False
             Whether a new concept begins with `X`.
         """
-        known = getattr(self, "_model", None)
-        concept = (0 if known is None else known.concept) + truth("drift", drift)
-        return self._learn(X, sample_weight, 1.0, concept)
+        with turn_of(self):
+            known = getattr(self, "_model", None)
+            concept = (0 if known is None else known.concept) + truth("drift", drift)
+            return self._learn(X, sample_weight, 1.0, concept)
 
     def _settings(self) -> PrivilegedSettings:
         return PrivilegedSettings(**{name: getattr(self, name) for name in self._parameters})

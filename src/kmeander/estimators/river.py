@@ -13,6 +13,7 @@ import numpy as np
 
 from kmeander.arguments import whole_number
 from kmeander.arrays import Labels, Points, checked_points
+from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM
@@ -142,7 +143,8 @@ season
         x : dict
             Numbers by the names of their features.
         """
-        self._take([_checked_row(x)])
+        with turn_of(self):
+            self._take([_checked_row(x)])
 
     def learn_many(self, X: Any) -> None:
         """Take the rows of a frame, as `learn_one` would one after another.
@@ -153,7 +155,8 @@ season
         """
         _, rows = _checked_frame(X)
         if rows:
-            self._take(rows)
+            with turn_of(self):
+                self._take(rows)
 
     def predict_one(self, x: Mapping[Hashable, Any]) -> int:
         """Return the cluster of a row; 0 as long as nothing is learned.
