@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kmeander.exceptions import InputError
 from kmeander.sources.block import Block
 from kmeander.sources.files import FileSource, Reading
 from kmeander.sources.reasons import reason_for
@@ -33,17 +36,20 @@ OTHERS = {
         b'{"a": 1, "b": 1, "s": "\\ud800"}',
         "not NDJSON: JSON parse error: The s",
     ),
-    "UTF-16": ('{"a": 1, "b": 1}'.encode("utf-16"), "not NDJSON: JSON parse error: Invalid value"),
+    "UTF-16": ('{"a": 1, "b": 1}'.encode("utf-16"), "not NDJSON: no object"),
+    "null": (b"null", "a JSON null where an object should be"),
+    "null and more": (b" null\x12", "not JSON: Extra data"),
     "two objects": (b'{"a":1,"b":1}{"a":2,"b":2}', "not JSON: Extra data"),
 }
 
 
 def blocks_of(path: Path, wanted: Wanted) -> list[Block]:
     source = FileSource(str(path), wanted, Reading())
-    source.start()
-    blocks = [block for block in source.blocks() if block is not None]
-    source.close()
-    return blocks
+    try:
+        source.start()
+        return [block for block in source.blocks() if block is not None]
+    finally:
+        source.close()
 
 
 def written(path: Path, poison: bytes, at: int) -> Path:
@@ -92,6 +98,7 @@ def test_names_that_are_no_text_name_no_columns(tmp_path: Path) -> None:
 PIECES = [
     b'{"a":1,"b":2}', b'{"a":1,"b":2}{"a":3,"b":4}', b'{"a":1,', b'"b":2}', b'{"a":5,"x":', b"}",
     b"", b" ", b'{"a":1,"b":2}\r', b' {"a":1,"b":2} ', b"{}", b"[", b"1",
+    b"null", b'{"a":1,"b":2}null', b'null{"a":1,"b":2}',
 ]  # fmt: skip
 CSV_PIECES = [b"1,2", b"3,4\r5,6", b'7,"8', b'"9,1"', b"", b"1,2\r", b'"1\r",2', b"\r", b'1,"2"']
 
@@ -186,3 +193,60 @@ def test_a_block_of_bad_rows_costs_no_more_than_its_length(tmp_path: Path) -> No
     (block,) = blocks_of(path, Wanted())
     assert {bad.text for bad in block.bad} == {"x"}
     assert np.array_equal([bad.row for bad in block.bad], np.arange(3000))
+
+
+def arrow_file() -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"a": [1.0, 2.0], "s": ["x", "yz"]})
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def test_an_arrow_file_that_lies_about_its_offsets_is_refused(tmp_path: Path) -> None:
+    """Followed as they stand they lead out of memory, and end the process."""
+    whole = arrow_file()
+    offsets = np.array([0, 1, 3], dtype=np.int32).tobytes()
+    assert whole.count(offsets) == 1
+    path = tmp_path / "x.arrow"
+    path.write_bytes(whole.replace(offsets, np.array([0, 1, 2**30], dtype=np.int32).tobytes()))
+    with pytest.raises(InputError, match=r"x\.arrow cannot be read as Arrow IPC: .*offset"):
+        blocks_of(path, Wanted(["a"], id_column="s"))
+
+
+def test_an_arrow_file_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.arrows"
+    sink = io.BytesIO()
+    table = pa.table({"a": [1.0, 2.0]})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    length = np.int64(len(table["a"].chunk(0).buffers()[1])).tobytes()
+    path.write_bytes(sink.getvalue().replace(length, np.int64(2**60).tobytes()))
+    with pytest.raises(InputError, match=r"x\.arrows cannot be read as Arrow IPC"):
+        blocks_of(path, Wanted())
+
+
+def test_a_parquet_file_that_lies_about_its_rows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": [1.0, 2.0, 3.0]}), path)
+    real = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "iter_batches",
+        lambda *args, **kwargs: (batch.slice(1) for batch in real(*args, **kwargs)),
+    )
+    with pytest.raises(
+        InputError, match=r"says that it has 3 rows, but 2 are in it: it is damaged"
+    ):
+        blocks_of(path, Wanted())
+
+
+def test_a_date_beyond_pythons_is_shown_as_the_number_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    times = pa.array([0, 2**62], pa.timestamp("us"))
+    pq.write_table(pa.table({"a": [None, None], "b": [1.0, 2.0], "t": times}), path)
+    (block,) = blocks_of(path, Wanted(["a", "b"], time_column="t"))
+    assert len(block.bad) == 2
+    assert block.bad[1].text == f"{{'a': None, 'b': 2.0, 't': {2**62}}}"

@@ -30,7 +30,8 @@ def table_block(table: pa.Table | pa.RecordBatch, name: str, start: int, first: 
         return RowLocation(name, "row", row - start + 1)
 
     def text(row: int) -> str:
-        return str(table.slice(row - base, 1).to_pylist()[0])
+        index = row - base
+        return str({name: _plain(table.column(name)[index]) for name in table.schema.names})
 
     return RawBlock(
         table=table,
@@ -41,6 +42,14 @@ def table_block(table: pa.Table | pa.RecordBatch, name: str, start: int, first: 
         place=place,
         text=text,
     )
+
+
+def _plain(cell: pa.Scalar) -> Any:
+    """Return a cell as Python has it; a date that Python does not have stays the number it is."""
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError):
+        return cell.value
 
 
 class ColumnarFile(ABC):
@@ -69,8 +78,13 @@ class ColumnarFile(ABC):
 
         try:
             return explained(self.name, attempt)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{self.name} cannot be read as {self.form}: {error}.") from error
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            reason = str(error).rstrip(".")
+            raise InputError(f"{self.name} cannot be read as {self.form}: {reason}.") from error
+        except MemoryError as error:
+            raise InputError(
+                f"{self.name} cannot be read as {self.form}: it asks for more memory than there is."
+            ) from error
 
     def raw_blocks(
         self, selection: Selection, start: int, place: Position | None
@@ -81,10 +95,17 @@ class ColumnarFile(ABC):
             self._refuse(first, self._n_rows)
         batches = self._batches(selection.needed, first)
         while (batch := self._explained(lambda: next(batches, None))) is not None:
+            # A file may lie about lengths and offsets: to follow it would end the process.
+            self._explained(lambda: batch.validate(full=True))
             if batch.num_rows:
                 yield table_block(batch, self.name, start, first)
                 first += batch.num_rows
                 self._n_read = first
+        if self._n_rows is not None and first != self._n_rows:
+            raise InputError(
+                f"{self.name} says that it has {self._n_rows} rows, but {first} are in it: it is "
+                "damaged."
+            )
 
     def _refuse(self, first: int, n_rows: int) -> None:
         raise InputError(
@@ -150,8 +171,12 @@ class ArrowFile(ColumnarFile):
             self._file = Path(self.path).open("rb")  # noqa: SIM115  # closed by close
             is_file = self._file.read(6) == b"ARROW1"
             self._file.seek(0)
-        self._reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(self._file)
-        self.names = list(self._reader.schema.names)
+        try:
+            self._reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(self._file)
+            self.names = list(self._reader.schema.names)
+        except BaseException:
+            self.close()
+            raise
 
     def _batches(self, columns: list[str], first: int) -> Iterator[pa.RecordBatch]:
         n_seen = 0

@@ -191,6 +191,9 @@ class JsonFormat(TextFormat):
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
+        if not block.lstrip().startswith(b"{"):
+            # A null that comes first ends the process (pyarrow 26, apache/arrow 47409).
+            raise pa.ArrowInvalid("no object")
         table = arrow_json.read_json(
             pa.BufferReader(block),
             arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -207,7 +210,8 @@ class JsonFormat(TextFormat):
         except ValueError as error:
             return Reason(f"not JSON: {error}")
         if not isinstance(row, dict):
-            return Reason(f"a JSON {type(row).__name__} where an object should be")
+            kind = "null" if row is None else type(row).__name__
+            return Reason(f"a JSON {kind} where an object should be")
         for field in self._schema:
             value = row.get(field.name)
             if value is not None and not _fits(value, field.type):
