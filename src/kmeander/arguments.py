@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import ArgumentError, argument
+from kmeander.exceptions import ArgumentError, argument, shown
 
 if TYPE_CHECKING:
     RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -34,8 +34,8 @@ def whole_number(
                 f"{argument(name)} must be at most {at_most}, got {number}. It is {meaning}."
             )
     raise ArgumentError(
-        f"{argument(name)} must be a whole number of at least {at_least}, got {value!r}. It is "
-        f"{meaning}."
+        f"{argument(name)} must be a whole number of at least {at_least}, got {shown(value)}. "
+        f"It is {meaning}."
     )
 
 
@@ -43,14 +43,19 @@ def finite_number(name: str, value: Any, *, rule: str, fits: bool | None = None)
     """Return `value` as a finite float; `fits` is the verdict of the caller's own `rule`."""
     if is_finite(value) and fits is not False:
         return float(value)
-    raise ArgumentError(f"{argument(name)} must be {rule}, got {value!r}.")
+    raise ArgumentError(f"{argument(name)} must be {rule}, got {shown(value)}.")
 
 
 def is_finite(value: Any) -> bool:
     """Whether `value` is a finite real number (a bool is not)."""
     if type(value) is float:
         return math.isfinite(value)
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def positive_number(name: str, value: Any) -> float:
@@ -66,7 +71,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     if isinstance(value, str) and value in words:
         return value
     raise ArgumentError(
-        f"{argument(name)} must be one of {', '.join(map(repr, words))}, got {value!r}."
+        f"{argument(name)} must be one of {', '.join(map(repr, words))}, got {shown(value)}."
     )
 
 
@@ -75,7 +80,7 @@ def list_of_names(name: str, value: Any) -> None:
     if isinstance(value, str):
         meant = json.dumps([part.strip() for part in value.split(",")], ensure_ascii=False)
         raise ArgumentError(
-            f"{argument(name)} must be a list of names, got {value!r}: pass {meant}."
+            f"{argument(name)} must be a list of names, got {shown(value)}: pass {meant}."
         )
 
 
@@ -85,8 +90,8 @@ def share_kept(value: Any, *, below_one: bool = False) -> float:
         return float(value)
     interval = "(0, 1)" if below_one else "(0, 1]"
     raise ArgumentError(
-        f"{argument('rho')} must lie in {interval}, got {value!r}. It is the share of a batch's "
-        "weight kept when the next one arrives; "
+        f"{argument('rho')} must lie in {interval}, got {shown(value)}. It is the share of a "
+        "batch's weight kept when the next one arrives; "
         f"{argument('batches', ..., of='rho_for_half_life')} picks it from the number of batches "
         "after which half is forgotten."
     )
@@ -131,7 +136,7 @@ def truth(name: str, value: Any) -> bool:
     """Return `value` if it is a bool."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise ArgumentError(f"{argument(name)} must be True or False, got {value!r}.")
+    raise ArgumentError(f"{argument(name)} must be True or False, got {shown(value)}.")
 
 
 def generator_for(seed: int, *keys: int) -> np.random.Generator:

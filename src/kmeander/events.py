@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, shown
+from kmeander.plain_values import each_of, record_values
 
 # In the order in which they are listed.
 KINDS = ("drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank", "trend")
@@ -93,9 +94,9 @@ class Event:
         """Make an event of what `to_dict` returned; unknown keys are ignored."""
         if not isinstance(plain, dict) or plain.get("kind") not in KINDS:
             raise InputError(
-                f"not an event: {plain!r}. Its kind must be one of {', '.join(KINDS)}."
+                f"not an event: {shown(plain)}. Its kind must be one of {', '.join(KINDS)}."
             )
-        return cls(**{name: plain[name] for name in cls.__dataclass_fields__ if name in plain})
+        return cls(**record_values(cls, plain, "the event"))
 
 
 def _times(ratio: float) -> str:
@@ -156,6 +157,11 @@ class Part:
             did = f"{'grew' if amount >= 1 else 'shrank'} to {_times(amount)} its share"
         return f"cluster {self.cluster} {did}; {self.share:.0%} of the change"
 
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Part:
+        """Make a part of its plain values."""
+        return cls(**record_values(cls, plain, "the part"))
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -200,9 +206,5 @@ class Explanation:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Explanation:
         """Make an explanation of what `to_dict` returned."""
-        return cls(
-            plain["difference"],
-            tuple((int(number), float(share)) for number, share in plain["clusters"]),
-            tuple(plain["features"]),
-            tuple(Part(**part) for part in plain["parts"]),
-        )
+        made = {"parts": each_of(Part.from_dict, "parts")}
+        return cls(**record_values(cls, plain, "the explanation", others=made))

@@ -90,7 +90,7 @@ def arguments_written_by(style: Style) -> Iterator[None]:
 
 _LONGEST_INTEGER = 3322  # bits: a thousand digits
 _SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 def shown(value: Any) -> str:
@@ -103,4 +103,5 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
         return "an integer of more than 1000 digits"  # which Python may refuse to write
-    return _SHORT.repr(value)
+    text = _SHORT.repr(value)
+    return " ".join(text.split()) if "\n" in text else text  # an array, as a rule

@@ -25,7 +25,8 @@ from kmeander.arrays import (
     frozen,
 )
 from kmeander.events import Event, Explanation
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, shown
+from kmeander.plain_values import each_of, record_values
 
 Ids = NDArray[np.int64]
 
@@ -430,28 +431,23 @@ class Step:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Step:
         """Make a Step from what `to_dict` returned; unknown keys are ignored."""
-        known = {entry.name for entry in fields(cls)} - _IN_MEMORY
+        if not isinstance(plain, dict):
+            raise InputError(f"not a Step: {shown(plain)}.")
         missing = [entry.name for entry in fields(cls)[:6] if entry.name not in plain]
         if missing:
             raise InputError(
                 f"not a Step: {', '.join(map(repr, missing))} missing among the keys "
                 f"{sorted(plain)}."
             )
-        values = {name: value for name, value in plain.items() if name in known}
-        for name in ("centroids", "masses", "moved"):
-            if values.get(name) is not None:
-                values[name] = frozen(np.array(values[name], dtype=np.float64))
-        if values.get("ids") is not None:
-            values["ids"] = frozen(np.array(values["ids"], dtype=np.int64))
-        for name in ("reseeded", "swapped", "holds_two", "provisional"):
-            values[name] = tuple(values.get(name, ()))
-        for name in ("merged", "asleep", "dropped"):
-            values[name] = tuple((one, other) for one, other in values.get(name, ()))
-        if values.get("noise") is not None:
-            values["noise"] = Noise(**values["noise"])
-        values["events"] = tuple(map(Event.from_dict, values.get("events", ())))
-        if values.get("why") is not None:
-            values["why"] = Explanation.from_dict(values["why"])
+        made = {
+            "events": each_of(Event.from_dict, "events"),
+            "why": Explanation.from_dict,
+            "noise": lambda known: Noise(**record_values(Noise, known, "the noise")),
+        }
+        values = record_values(cls, plain, "the step", others=made, leave_out=_IN_MEMORY)
+        for name in ("centroids", "masses", "moved", "ids"):
+            if values[name] is not None:
+                frozen(values[name])
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:

@@ -23,6 +23,7 @@ from kmeander import (
     kmeans_plusplus,
     weighted_lloyd,
 )
+from kmeander.exceptions import shown
 from kmeander.storage import checkpoint
 from tests.streams import drifting_stream
 
@@ -381,7 +382,8 @@ SHARE = (
         ),
         (
             {"init": GOOD},
-            f"init must be one of 'previous', 'current', 'weighted', 'hungarian', got {GOOD!r}.",
+            "init must be one of 'previous', 'current', 'weighted', 'hungarian', got "
+            f"{shown(GOOD)}.",
         ),
         (
             {"random_state": -1},

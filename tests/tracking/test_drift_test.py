@@ -263,3 +263,14 @@ def test_constant_points_are_no_drift() -> None:
 def test_any_other_forgetting_is_refused(forgetting: Any) -> None:
     with pytest.raises(InputError, match="forgetting must be one of 'fixed', 'adaptive', got"):
         FSKM(2, forgetting=forgetting)
+
+
+def test_a_jump_after_errors_near_zero_is_learned() -> None:
+    """Its epsilon is so large that squares of it are infinite."""
+    rng = np.random.default_rng(0)
+    model = FSKM(2, forgetting="adaptive", random_state=0)
+    for index in range(4):
+        scale = 1.0 if index == 3 else 1e-110
+        step = model.step(Batch(index, rng.normal(size=(50, 2)) * scale))
+    assert step.drift_epsilon is not None and step.drift_epsilon > 1e200
+    assert step.drift_z is not None and 3 < step.drift_z < 10

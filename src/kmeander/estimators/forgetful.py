@@ -302,9 +302,11 @@ def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans |
     if estimator_class is ForgetfulKMeans:
         params = {**IN_PAPER, **params}  # a file from before some were parameters
     estimator = estimator_class(**params)
-    standardizer, names = model_file.standardizer_of(state), state["feature_names_in"]
-    if state["model"] is not None:
-        known = names if standardizer is None else None  # the first of a pipeline knows the names
+    standardizer, names = model_file.standardizer_of(state), state.get("feature_names_in") or []
+    if state.get("model") is not None:
+        known = (
+            (names or None) if standardizer is None else None
+        )  # the first of a pipeline knows the names
         estimator._resume(estimator._model_class.from_state(state["model"]), known)
     return estimator if standardizer is None else _with_scaler(standardizer, names, estimator)
 

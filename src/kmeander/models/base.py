@@ -11,16 +11,22 @@ from numpy.typing import ArrayLike
 
 from kmeander.arguments import seed_from
 from kmeander.arrays import Centroids, Labels
-from kmeander.exceptions import InputError
+from kmeander.exceptions import CheckpointError, InputError, shown
 from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.window import Window
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.stages import begin
 from kmeander.models.state import State
+from kmeander.models.stored_state import check_state
+from kmeander.plain_values import is_plain
 from kmeander.records import Batch, Ids, Step
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
+
+
+# What values of other kinds raise where a state is made of them.
+_NO_STATE = (InputError, TypeError, KeyError, ValueError, AttributeError, OverflowError)
 
 
 class StreamModel(ABC):
@@ -188,12 +194,21 @@ class StreamModel(ABC):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Make the model that `state` describes; it goes on as the original would."""
-        if state.get("model") != cls.__name__:
-            raise InputError(
-                f"the state is that of {state.get('model', 'no model')}, not of {cls.__name__}."
-            )
-        model = cls.of(cls.settings_from(state["settings"]), state["seed"])
-        model.learned = State.from_dict(state)
+        found = state.get("model", "no model") if isinstance(state, Mapping) else "no model"
+        if not isinstance(found, str) or found != cls.__name__:
+            name = found if isinstance(found, str) else shown(found)
+            raise InputError(f"the state is that of {name}, not of {cls.__name__}.")
+        try:
+            if not all(map(is_plain, (state["seed"], *state["settings"].values()))):
+                raise InputError("it has settings that are no plain values.")
+            model = cls.of(cls.settings_from(state["settings"]), state["seed"])
+            check_state(state, model.n_clusters)
+            model.learned = State.from_dict(state)
+        except _NO_STATE as error:
+            raise CheckpointError(
+                f"the state of {cls.__name__} is none that kmeander has written: {error} Use an "
+                "older copy."
+            ) from error
         return model
 
     def __repr__(self) -> str:

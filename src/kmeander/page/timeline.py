@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -14,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.events import Event
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import InputError, argument, shown
+from kmeander.json_text import from_json
+from kmeander.plain_values import PlainValues, are_moderate, is_text
 from kmeander.records import Step
 
 Vector = NDArray[np.float64]
@@ -112,9 +113,7 @@ class Timeline:
         """Take in one line of the file."""
         plain = _parsed(line, number)
         if self.n_batches == 0:
-            self.facts = plain.get("run") or {}
-            if not isinstance(self.facts, dict):
-                raise InputError(f"line {number}: `run` must be an object, got {self.facts!r}.")
+            self.facts = _checked_facts(plain.get("run") or {}, number)
             self._check_features()
         try:
             step = Step.from_dict(plain)
@@ -132,6 +131,8 @@ class Timeline:
             return
         step = self._with_ids(step, number)
         _check_shape(before, step, number)
+        _check_lengths(step, number)
+        self._check_columns(step, number)
         self.last = step
         self._live(step)
         words = tuple(step.words(self.columns, self.scale))
@@ -164,6 +165,20 @@ class Timeline:
                 raise InputError(
                     f"has no column {name!r}, which {argument('features')} names. Its columns are "
                     f"{', '.join(known)}."
+                )
+
+    def _check_columns(self, step: Step, number: int) -> None:
+        """Refuse what names a column that there is not."""
+        assert step.centroids is not None
+        n_columns, n_named = step.centroids.shape[1], len(self.columns)
+        if n_columns != n_named:
+            raise InputError(
+                f"line {number} has {n_columns} columns, the first line names {n_named}."
+            )
+        for part in () if step.why is None else step.why.parts:
+            if not 0 <= part.feature < n_columns:
+                raise InputError(
+                    f"line {number} speaks of column {part.feature}, there are {n_columns}."
                 )
 
     def _check_order(self, step: Step, number: int) -> None:
@@ -239,6 +254,29 @@ class Timeline:
         return origin, components
 
 
+def _checked_facts(facts: Any, number: int) -> dict[str, Any]:
+    """Return what describes the run, once it is what it is taken for."""
+    if not isinstance(facts, dict):
+        raise InputError(f"line {number}: `run` must be an object, got {shown(facts)}.")
+    given = PlainValues(facts, f"line {number}: `run`")
+    columns = given.items("columns", None, each=is_text, rule="names")
+    given.inside("settings", None)
+    for name, rows in (("standardize", "scale"), ("projection", "components")):
+        inside = given.inside(name, None)
+        if inside is None:
+            continue
+        mean = inside.array("mean", shape=(None,), fits=are_moderate)
+        shape = (len(mean),) if rows == "scale" else (2, len(mean))
+        found = inside.array(rows, shape=shape, fits=are_moderate)
+        if rows == "scale" and not (found > 0).all():
+            raise InputError(f"line {number}: `run` has a scale that is not above 0.")
+        if columns is not None and len(columns) != len(mean):
+            raise InputError(
+                f"line {number}: `run` has {len(columns)} columns, {name} has {len(mean)}."
+            )
+    return facts
+
+
 def _check_shape(before: Step | None, step: Step, number: int) -> None:
     if before is None or before.centroids is None or step.centroids is None:
         return
@@ -248,6 +286,16 @@ def _check_shape(before: Step | None, step: Step, number: int) -> None:
             f"columns, the line before {before.centroids.shape[0]} of {before.centroids.shape[1]}: "
             "the file holds more than one run."
         )
+
+
+def _check_lengths(step: Step, number: int) -> None:
+    assert step.centroids is not None
+    for name in ("masses", "ids"):
+        if len(getattr(step, name)) != len(step.centroids):
+            raise InputError(f"line {number} has {name} that do not fit its centroids.")
+    assert step.masses is not None
+    if not (step.masses <= step.mass * (1 + 1e-6)).all():
+        raise InputError(f"line {number} has masses above that of all clusters, {step.mass:g}.")
 
 
 def read_timeline(path: str | os.PathLike[str], features: Sequence[str] | None = None) -> Timeline:
@@ -288,16 +336,16 @@ def _take(timeline: Timeline, lines: Iterable[str], path: str | os.PathLike[str]
 
 def _is_whole(line: str) -> bool:
     try:
-        json.loads(line)
-    except json.JSONDecodeError:
+        from_json(line)
+    except ValueError:
         return False
     return True
 
 
 def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
-        plain = json.loads(line)
-    except json.JSONDecodeError as error:
+        plain = from_json(line)
+    except ValueError as error:
         raise InputError(f"line {number} is not JSON ({error}). {_way_out()}") from error
     if not isinstance(plain, dict):
         raise InputError(f"line {number} is not a Step but {type(plain).__name__}. {_way_out()}")

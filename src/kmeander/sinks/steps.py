@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kmeander.exceptions import InputError
+from kmeander.json_text import from_json
 from kmeander.records import Step
 from kmeander.sinks.contract import LearnedBatch
 from kmeander.sinks.line_sink import LineSink
@@ -53,11 +54,11 @@ class StepLines(LineSink):
 def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """Yield the Steps that a run wrote to `path`."""
     ended: tuple[tuple[int, int], ...] = ()
-    with Path(path).open(encoding="utf-8") as file:
+    with Path(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                step = Step.from_dict(json.loads(line))
-            except (json.JSONDecodeError, InputError) as error:
+                step = Step.from_dict(from_json(line))
+            except ValueError as error:
                 raise InputError(f"{path} line {number} is not a Step: {error}") from error
             if step.events or step.dropped:
                 ended = (*ended, *endings(step.events), *step.dropped)
@@ -66,10 +67,10 @@ def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what stands under `run` in the first line that a run wrote to `path`."""
-    with Path(path).open(encoding="utf-8") as file:
+    with Path(path).open("rb") as file:
         line = file.readline()
     try:
-        facts: dict[str, Any] = json.loads(line)["run"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        facts: dict[str, Any] = from_json(line)["run"]
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} does not begin with the facts of a run.") from error
     return facts

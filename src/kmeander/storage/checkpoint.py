@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.exceptions import CheckpointError, argument
+from kmeander.exceptions import CheckpointError, InputError, argument, shown
+from kmeander.json_text import from_json
+from kmeander.plain_values import PlainValues, is_whole
 
 MAGIC = b"KMEANDER"
 FORMAT = 1
@@ -28,6 +30,7 @@ _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ARRAY = "$array"
 _ASIDE = ".{}.{}.aside"
+_LONGEST = 2**40  # of an array, in each direction
 _DTYPES = {"<f8", "<f4", "<i4", "<i8"}
 
 
@@ -84,18 +87,39 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
             "Use an older copy."
         )
     start = _PREFIX.size + header_size
-    header = json.loads(body[_PREFIX.size : start])
+    try:
+        header = from_json(body[_PREFIX.size : start])
+        arrays = _arrays(header["arrays"], body, start)
+        state: dict[str, Any] = _with_arrays(header["state"], arrays)
+        if not isinstance(state, dict):
+            raise InputError("its state is no object.")
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise CheckpointError(
+            f"{name} has a checksum that fits, but contents that kmeander does not write "
+            f"({shown(error)}). Use another copy."
+        ) from error
+    return state
+
+
+def _arrays(described: list[Any], body: bytes, start: int) -> list[NDArray[Any]]:
+    """Return the arrays in a file from byte `start` on."""
     arrays = []
-    for described in header["arrays"]:
-        dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
+    for one in described:
+        given = PlainValues(one, "an array")
+        dtype, shape = given.text("dtype"), given.items("shape", each=_is_length, rule="lengths")
+        if dtype not in _DTYPES:
+            raise InputError(f"an array has the type {shown(dtype)}.")
         count = math.prod(shape)
         # Copied, since inside `body` it need not be aligned, and would keep all of it alive.
         array = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
         array.flags.writeable = False
         arrays.append(array)
-        start += count * dtype.itemsize
-    state: dict[str, Any] = _with_arrays(header["state"], arrays)
-    return state
+        start += array.nbytes
+    return arrays
+
+
+def _is_length(value: Any) -> bool:
+    return is_whole(value) and 0 <= value <= _LONGEST
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
@@ -168,7 +192,10 @@ def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
 def _with_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:
-            return arrays[value[_ARRAY]]
+            number = value[_ARRAY]
+            if not is_whole(number) or not 0 <= number < len(arrays):
+                raise InputError(f"there is no array {shown(number)}.")
+            return arrays[number]
         return {key: _with_arrays(item, arrays) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_arrays(item, arrays) for item in value]

@@ -50,11 +50,15 @@ class Estimate(NamedTuple):
         """
         if n_points < 2:
             return None
-        centre = beyond = 0.0
+        centre = spread = beyond = 0.0
         if baseline:
             centre, deviation, explained = _kernel.medians(baseline)
-            beyond = max(0.0, (_NORMAL_SPREAD * deviation) ** 2 - explained)
-        deviation = math.sqrt(self.se**2 + beyond)
+            spread = _NORMAL_SPREAD * deviation
+            beyond = max(0.0, spread * spread - explained)
+        variance = self.se * self.se + beyond
+        # After errors near 0 the squares may be infinite.
+        is_far = math.isinf(variance)
+        deviation = math.hypot(self.se, spread) if is_far else math.sqrt(variance)
         if deviation == 0:
             return None
         t, freedom = (self.epsilon - max(centre, 0.0)) / deviation, n_points - 1
