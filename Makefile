@@ -19,7 +19,7 @@ RIVER ?=
 # QUICK=1 lets `make bench` run small shapes only, and write nothing down.
 QUICK ?=
 
-.PHONY: demo check quick test lint docs sanitize bench bench-spark experiment lock clean
+.PHONY: demo check quick test lint docs sanitize faults bench bench-spark experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
@@ -45,7 +45,7 @@ lint: $(SPARK_READY)
 
 # The site, in docs/_build/html: warnings are errors, examples are run, links and spelling checked.
 docs: $(DOCS_READY)
-	$(BIN)/codespell *.md docs src kernel examples tests benchmarks
+	$(BIN)/codespell *.md docs src kernel examples tests benchmarks faults
 	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
 	$(BIN)/python -m docs.check_links docs/_build/html
 	@echo "Open docs/_build/html/index.html"
@@ -54,6 +54,10 @@ docs: $(DOCS_READY)
 sanitize: $(READY)
 	.ci/sanitize address
 	.ci/sanitize thread
+
+# Every fault of docs/reliability.md, anew; QUICK=1 tries each a few times, and writes nothing down.
+faults: $(READY)
+	$(BIN)/python -m faults $(if $(QUICK),--quick,--write)
 
 # kmeander beside its peers; DATA=folder adds streams of the paper's datasets.
 bench: $(BENCH_READY)

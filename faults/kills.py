@@ -1,0 +1,75 @@
+"""``kill -9`` at random moments, again and again, until the run is through."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from faults.recipes import CHECKPOINT, RECIPES, Recipe, Verdict
+from faults.table import Row
+
+KILLS = 200
+# Arguments come as JSON; the program would need them as words.
+RUN = "import json, sys, kmeander; kmeander.run(**json.loads(sys.argv[1]), tell=lambda _: None)"
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Yield a row for each recipe."""
+    n_kills = -(-KILLS // len(RECIPES)) if not quick else 2
+    for recipe in RECIPES:
+        with tempfile.TemporaryDirectory() as folder:
+            yield _killed(recipe, Path(folder), n_kills)
+
+
+def _killed(recipe: Recipe, folder: Path, n_kills: int) -> Row:
+    source = recipe.source(folder)
+    whole = _made(folder / "undisturbed")
+    if _start(recipe, source, whole).wait():
+        raise AssertionError(f"{recipe.name} fails even when nothing happens to it.")
+    verdict = Verdict(recipe, whole)
+    n_lines = len(_lines(whole))
+    rng = np.random.default_rng(0)
+    done = 0
+    while done < n_kills:
+        out = _made(folder / f"killed-{done}")
+        for target in np.sort(rng.integers(0, n_lines - 2, size=4)).tolist():
+            done += _kill(_start(recipe, source, out), out, target, rng.uniform(0, 0.02))
+        ended_well = _start(recipe, source, out).wait() == 0
+        verdict.add(out, ended_well=ended_well)
+    made = verdict.row(f"kill -9: {recipe.name}")
+    return Row(made.fault, done, made.lost, made.duplicated, made.wrong)
+
+
+def _start(recipe: Recipe, source: Path, out: Path) -> subprocess.Popen[bytes]:
+    arguments = json.dumps(recipe.arguments(source, out, out / CHECKPOINT))
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def _kill(process: subprocess.Popen[bytes], out: Path, n_lines: int, delay: float) -> bool:
+    """Kill a run a moment after its steps have so many lines; say whether it was still running."""
+    while process.poll() is None and len(_lines(out)) <= n_lines:
+        time.sleep(0.001)
+    time.sleep(delay)
+    was_running = process.poll() is None
+    process.kill()
+    process.wait()
+    return was_running
+
+
+def _lines(out: Path) -> list[bytes]:
+    steps = out / "steps.jsonl"
+    return steps.read_bytes().splitlines() if steps.exists() else []
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
