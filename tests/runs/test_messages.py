@@ -37,6 +37,7 @@ from kmeander.sources.batching import BAD_ROWS, LATE, Batching, microseconds
 from kmeander.sources.byte_streams import FileBytes
 from kmeander.sources.files import FORMATS, ORDERS
 from kmeander.sources.kafka import STARTS, KafkaSource
+from kmeander.sources.numerals import DECIMALS
 from kmeander.storage import checkpoint
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.storage.standardizer import Standardizer
@@ -135,9 +136,9 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "--exclude 'b;c', or use --bad-rows skip to go on without such rows)."),
     ("run", lambda f: run(f / "times.csv", 1, header=["a", "b", "c"]),
      "{}/times.csv line 1: 2 fields where there should be 3 (give header=... a name for every "
-     'field, or use bad_rows="skip" to go on without such rows).',
-     "{}/times.csv line 1: 2 fields where there should be 3 (give --header a name for every field, "
-     "or use --bad-rows skip to go on without such rows)."),
+     "field).",
+     "{}/times.csv line 1: 2 fields where there should be 3 (give --header a name for every "
+     "field)."),
     ("run", lambda f: run(f / "times.csv", 1, time_column="at", every="10s", late_rows="error"),
      'row 3 of the stream is late: its period was over when it came. Use late_rows="keep" to learn '
      'such rows with the present batch, or late_rows="skip" to leave them out.',
@@ -162,10 +163,10 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "{0}/both/2.csv has a column 'b c', which {0}/both/1.csv does not have. Name the columns to "
      "cluster with --columns, or leave this one out with --exclude 'b c'."),
     ("run", lambda f: read(f / "numbers.csv"),
-     "{}/numbers.csv begins with a row of numbers. The first line must hold the names of the "
-     "columns; where there is none, header=... names them.",
-     "{}/numbers.csv begins with a row of numbers. The first line must hold the names of the "
-     "columns; where there is none, --header names them."),
+     '{}/numbers.csv begins with 1,2: names of columns, or a row? header=["1", "2"] takes them for '
+     'names, header=["x0", "x1"] for a row.',
+     "{}/numbers.csv begins with 1,2: names of columns, or a row? --header 1,2 takes them for "
+     "names, --header x0,x1 for a row."),
     ("run", lambda f: read(f / "list.ndjson"),
      "{}/list.ndjson holds no JSON object in its first lines. NDJSON has one object per line, "
      'such as {{"temp": 21.5}}; format=... says what else it may be.',
@@ -218,10 +219,10 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "be.",
      "x.csv has a line of more than 1 MiB. Is it text at all? --format says what else it may "
      "be."),
-    ("run", lambda _: KafkaSource("kafka://h:1/t", Wanted(), form="parquet"),
+    ("run", lambda _: KafkaSource("kafka://h:1/t", Wanted(), reading=Reading("parquet")),
      "format of a Kafka topic must be json or csv, got 'parquet'.",
      "--format of a Kafka topic must be json or csv, got 'parquet'."),
-    ("run", lambda _: KafkaSource("kafka://h:1/t", Wanted(), form="csv"),
+    ("run", lambda _: KafkaSource("kafka://h:1/t", Wanted(), reading=Reading("csv")),
      "CSV messages have no header: header=... names their fields.",
      "CSV messages have no header: --header names their fields."),
     ("run", lambda _: KafkaSource("kafka://h:1/t", Wanted(), start="middle"),
@@ -443,6 +444,8 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "start"): set(STARTS),
         ("run", "format"): form,
         ("run", "order"): order,
+        ("run", "decimal"): set(DECIMALS),
+        ("predict", "decimal"): set(DECIMALS),
         ("predict", "format"): form,
         ("predict", "order"): order,
         ("predict", "bad_rows"): set(BAD_ROWS),

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from kmeander.commands.panels import keywords, with_panels
+from kmeander.commands.reading_options import ReadingOptions
 from kmeander.commands.signals import stop_on_signals
-from kmeander.commands.values import FORMAT, ORDER, names, pairs
+from kmeander.commands.values import pairs
 from kmeander.commands.words import count, say
 
 
+@with_panels
 def predict(
     source: Annotated[str, typer.Argument(help="As for kmeander run; - is CSV on stdin.")],
     model: Annotated[Path, typer.Option(help="What --model-out or save wrote.")],
@@ -27,14 +30,6 @@ def predict(
         str,
         typer.Option(metavar="error|skip", help="Rows that are no numbers: refuse or leave out."),
     ] = "error",
-    format: Annotated[  # noqa: A002  # as kmeander.run calls it
-        str | None,
-        typer.Option("--format", metavar=FORMAT, help="Of the rows, where no ending tells it."),
-    ] = None,
-    header: Annotated[
-        str | None, typer.Option(help="Names of the columns of CSV without a header line.")
-    ] = None,
-    order: Annotated[str, typer.Option(metavar=ORDER, help="Of the files of a folder.")] = "name",
     n_threads: Annotated[
         int | None,
         typer.Option("--threads", help="Threads (default all cores); never changes a result."),
@@ -46,6 +41,8 @@ def predict(
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    *,
+    reading: ReadingOptions,
 ) -> None:
     """Assign the rows of SOURCE to the clusters of a saved model.
 
@@ -58,13 +55,12 @@ def predict(
             source,
             model,
             out=out,
-            format=format,
-            header=None if header is None else names(header),
             id_column=id_column,
-            order=order,
             bad_rows=bad_rows,
             n_threads=n_threads,
+            **keywords(reading),
             kafka_options=pairs(kafka_options or []),
+            tell=(lambda _: None) if quiet else say,
             stop=stop,
         )
     if not quiet:

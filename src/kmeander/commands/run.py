@@ -14,6 +14,7 @@ import typer
 
 from kmeander.commands.panels import keywords, with_panels
 from kmeander.commands.progress import show_progress
+from kmeander.commands.reading_options import ReadingOptions
 from kmeander.commands.run_options import (
     BatchOptions,
     ColumnOptions,
@@ -49,6 +50,7 @@ def run(
     columns: ColumnOptions,
     outputs: OutputOptions,
     terminal: TerminalOptions,
+    reading: ReadingOptions,
     origin: SourceOptions,
 ) -> None:
     """Cluster the rows of SOURCE batch by batch.
@@ -68,7 +70,7 @@ def run(
             stack.enter_context(watched(steps))
         summary = run_stream(
             source,
-            **keywords(model, batches, columns, replace(outputs, steps=steps), origin),
+            **keywords(model, batches, columns, replace(outputs, steps=steps), reading, origin),
             stop=stack.enter_context(stop_on_signals(quiet=quiet)),
             on_progress=show_progress(stack, quiet=quiet),
             tell=(lambda _: None) if quiet else say,

@@ -13,10 +13,8 @@ import typer
 
 from kmeander.commands.values import (
     FORGETTING,
-    FORMAT,
     INIT,
     LATE,
-    ORDER,
     START,
     names,
     pairs,
@@ -201,17 +199,9 @@ class TerminalOptions:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """How the stream is read."""
+    """How far the stream is read, and from where."""
 
     panel: ClassVar[str] = "Source"
-    format: Annotated[
-        str | None,
-        typer.Option("--format", metavar=FORMAT, help="Of the rows, where no ending tells it."),
-    ] = None
-    header: Annotated[
-        str | None, typer.Option(help="Names of the columns of CSV without a header line."), names
-    ] = None
-    order: Annotated[str, typer.Option(metavar=ORDER, help="Of the files of a folder.")] = "name"
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Wait for more at the end of the file."),

@@ -6,8 +6,10 @@ the commands themselves, whose parameters are called as the library's arguments 
 
 from __future__ import annotations
 
+import csv
+import io
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kmeander.exceptions import Style, in_python
@@ -35,11 +37,18 @@ def in_shell(commands: Mapping[str, Any], at_hand: str) -> Style:
             return in_python(name, value, of)
         words = [option] if of is None else ["kmeander", of, option]
         if value is not None and value is not True and value is not ...:
-            text = ",".join(value) if isinstance(value, list | tuple) else str(value)
+            text = _listed(value) if isinstance(value, list | tuple) else str(value)
             words.append(shlex.quote(text))
         return " ".join(words)
 
     return write
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas between, as a line of CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def _options(command: Any) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import typer
 
 # How --help shows the words that an option takes; the library refuses others. A test compares them.
@@ -39,8 +41,15 @@ def refine_of(text: str) -> str | int | None:
 
 
 def names(text: str) -> list[str]:
-    """Return names that were given with commas between."""
-    found = [name.strip() for name in text.split(",") if name.strip()]
+    """Return names that were given with commas between, as a line of CSV.
+
+    Examples
+    --------
+    >>> names('a, "b,c"')
+    ['a', 'b,c']
+    """
+    fields = next(csv.reader([text], skipinitialspace=True), [])
+    found = [name.strip() for name in fields if name.strip()]
     if not found:
         raise typer.BadParameter(
             f"{text!r} names no column. Give names with commas between, or leave the option out"

@@ -49,6 +49,11 @@ def run(
     season: int | str | None = None,
     format: str | None = None,  # noqa: A002  # the option's name
     header: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
+    na_values: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     id_column: str | None = None,
@@ -97,8 +102,13 @@ def run(
         By default the ending tells; of Kafka messages "json" (default) or "csv".
     header : sequence of str, optional
         Names of the columns of CSV without a header line.
+    delimiter, decimal, encoding, comment : str, optional
+        How CSV is written: what stands between columns, "." or ",", the encoding, and what lines to
+        leave out begin with. By default this is recognised where it is beyond doubt, and said.
+    na_values : sequence of str, optional
+        Words for a missing value, beside NA, null, - and the like, which are known for numbers.
     columns, exclude : sequence of str, optional
-        Columns to cluster (default: all), or to leave out.
+        Columns to cluster (default: all), or to leave out; ``"temp*"`` means all that fit.
     id_column : str, optional
         Names rows in `assignments`; by default their number in the stream, from 0.
     standardize : bool, default=False
@@ -195,7 +205,9 @@ def run(
         opened = open_source(
             source,
             Wanted(columns, exclude, id_column, time_column),
-            Reading(format, header, order, follow),
+            Reading(
+                format, header, order, follow, delimiter, decimal, encoding, comment, na_values
+            ),
             group=group,
             start=start,
             kafka_options=kafka_options,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from kmeander.storage import model_file as saved_model
 if TYPE_CHECKING:
     import threading
 
+_log = logging.getLogger("kmeander")
 _MODELS: dict[str, type[FSKM] | type[PSKM]] = {"ForgetfulKMeans": FSKM, "PrivilegedKMeans": PSKM}
 
 
@@ -39,11 +41,17 @@ def predict(
     out: str | os.PathLike[str] = "-",
     format: str | None = None,  # noqa: A002  # the option's name
     header: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
+    na_values: Sequence[str] = (),
     id_column: str | None = None,
     order: str = "name",
     bad_rows: str = "error",
     n_threads: int | None = None,
     kafka_options: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
 ) -> PredictionSummary:
     """Write the id of the cluster of every row of a stream, and its distance to the centroid.
@@ -57,7 +65,9 @@ def predict(
         What `kmeander.run` with `model_out`, or `ForgetfulKMeans.save`, wrote.
     out : path-like
         Parquet, NDJSON, ``kafka://host:port/topic``, or ``-``: NDJSON on standard output.
-    format, header, id_column, order, n_threads, kafka_options, stop
+    format, header, delimiter, decimal, encoding, comment, na_values
+        As for `kmeander.run`.
+    id_column, order, n_threads, kafka_options, tell, stop
         As for `kmeander.run`.
     bad_rows : {"error", "skip"}
 
@@ -100,8 +110,9 @@ def predict(
         opened = open_source(
             source,
             Wanted(columns=names, id_column=id_column),
-            Reading(format, header, order),
+            Reading(format, header, order, False, delimiter, decimal, encoding, comment, na_values),
             kafka_options=kafka_options,
+            notify=tell or _log.warning,
         )
         stack.callback(opened.close)
         opened.start(tick)

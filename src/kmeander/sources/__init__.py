@@ -14,9 +14,10 @@ from kmeander.arguments import one_of
 from kmeander.drifts.concepts import DriftStream
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Source
-from kmeander.sources.files import FORMATS, ORDERS, FileSource, Reading
+from kmeander.sources.files import FORMATS, ORDERS, FileSource
 from kmeander.sources.iterables import IterableSource
 from kmeander.sources.kafka import KafkaSource
+from kmeander.sources.reading import Reading
 from kmeander.sources.selection import Wanted
 from kmeander.sources.simulated import PREFIX, SimulatedSource, open_drift
 from kmeander.wire.kafka import SCHEME
@@ -47,8 +48,7 @@ def open_source(
             return KafkaSource(
                 text,
                 wanted,
-                form=reading.form,
-                header=reading.header,
+                reading=reading,
                 group=group,
                 start=start,
                 options=kafka_options,
@@ -58,7 +58,7 @@ def open_source(
             one_of("format", reading.form, FORMATS)
         if text.startswith(PREFIX):
             return open_drift(text, wanted)
-        return FileSource(text, wanted, reading)
+        return FileSource(text, wanted, reading, notify)
     if isinstance(source, DriftStream):
         return SimulatedSource(source, wanted)
     return IterableSource(source, wanted)

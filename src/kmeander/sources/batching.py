@@ -175,6 +175,8 @@ class Batches:
             raise InputError(f"{refused.place}: {refused.reason} ({self._way_out(refused)}).")
 
     def _way_out(self, refused: BadRow) -> str:
+        if refused.reason.advice:
+            return refused.reason.advice
         skip = f"use {argument('bad_rows', 'skip')} to go on without such rows"
         if refused.reason.misfits_names and refused.row == 0:
             return f"give {argument('header', ...)} a name for every field, or {skip}"

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from kmeander.arguments import list_of_names
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.byte_streams import COMPRESSIONS
 from kmeander.sources.columnar_files import ArrowFile, ParquetFile
 from kmeander.sources.conversion import to_block
+from kmeander.sources.csv_format import CsvFormat
+from kmeander.sources.reading import Reading
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_files import TextFile
-from kmeander.sources.text_formats import CsvFormat, JsonFormat
+from kmeander.sources.text_formats import JsonFormat
 
 FORMATS = ("csv", "tsv", "ndjson", "json", "parquet", "arrow")
 _ENDINGS = {
@@ -38,19 +40,6 @@ _ENDINGS = {
 ORDERS = ("name", "time")
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How files are read; see `kmeander.run`."""
-
-    form: str | None = None
-    header: Sequence[str] | None = None
-    order: str = "name"
-    follow: bool = False
-
-    def __post_init__(self) -> None:
-        list_of_names("header", self.header)
-
-
 class FileSource(Source):
     r"""The rows of one file, of standard input (``-``), or of all files of a folder or glob.
 
@@ -59,6 +48,8 @@ class FileSource(Source):
     path : str
     wanted : Wanted
     reading : Reading
+    notify : callable
+        Given a sentence on what was recognised of a file.
 
     Examples
     --------
@@ -73,10 +64,18 @@ class FileSource(Source):
     [[[2.0], [4.0]]]
     """
 
-    def __init__(self, path: str, wanted: Wanted, reading: Reading) -> None:
+    def __init__(
+        self,
+        path: str,
+        wanted: Wanted,
+        reading: Reading,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
         super().__init__("standard input" if path == "-" else path)
         self._wanted = wanted
         self._reading = reading
+        self._notify = notify
+        self._forms_before: Mapping[str, Any] = {}  # of the first file's columns
         self._files = _listed(path, reading)
         self._forms = [_format_of(file, reading) for file in self._files]
         self._index = 0
@@ -92,6 +91,10 @@ class FileSource(Source):
         self._tick = tick
         file = self._opened(0)
         self._selection = self._wanted.among(file.names, file.name)
+        if isinstance(file, TextFile):
+            self._forms_before = file.forms
+            if file.notes:
+                self._notify(f"{file.name}: {'; '.join(file.notes)}.")
 
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield the rows of one file after the other."""
@@ -99,6 +102,8 @@ class FileSource(Source):
         for index, name in self._from(position):
             file = self._opened(index)
             if index:
+                if isinstance(file, TextFile):
+                    file.expect(self._forms_before)
                 self._selection.check(file.names, self._wanted, file.name, self._files[0])
             place = None
             if position is not None and position["index"] == index:
@@ -136,13 +141,16 @@ class FileSource(Source):
         elif form == "arrow":
             self._file = ArrowFile(path, name)
         else:
-            header = self._reading.header
-            text = (
-                JsonFormat()
-                if form == "ndjson"
-                else CsvFormat("," if form == "csv" else "\t", header)
+            reading = self._reading
+            usual = "\t" if form == "tsv" else ","
+            self._file = TextFile(
+                path,
+                name,
+                JsonFormat() if form == "ndjson" else CsvFormat(reading, usual),
+                encoding=reading.encoding,
+                follow=reading.follow,
+                tick=self._tick,
             )
-            self._file = TextFile(path, name, text, follow=self._reading.follow, tick=self._tick)
         self._index = index
         return self._file
 

@@ -6,7 +6,7 @@ Offsets are also committed to the group, for monitoring alone; they are never re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -15,9 +15,11 @@ from kmeander.arguments import one_of
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.sources.block import BadRow, Block, Position, RowLocation, Source, nothing
 from kmeander.sources.conversion import RawBlock, to_block
+from kmeander.sources.csv_format import CsvFormat
+from kmeander.sources.reading import AS_USUAL, Reading
 from kmeander.sources.reasons import Reason
 from kmeander.sources.selection import Selection, Wanted
-from kmeander.sources.text_formats import FIRST_OBJECTS, CsvFormat, JsonFormat
+from kmeander.sources.text_formats import FIRST_OBJECTS, JsonFormat
 from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
 
 if TYPE_CHECKING:
@@ -39,9 +41,8 @@ class KafkaSource(Source):
     address : str
         ``kafka://host:port[,host:port]/topic``
     wanted : Wanted
-    form : {"json", "csv"}
-    header : sequence of str, optional
-        The fields of a CSV message.
+    reading : Reading
+        The form of the messages, "json" or "csv", and how CSV is written.
     group : str
         Where offsets are shown to those who watch.
     start : {"earliest", "latest"}
@@ -57,8 +58,7 @@ class KafkaSource(Source):
         address: str,
         wanted: Wanted,
         *,
-        form: str | None = None,
-        header: Sequence[str] | None = None,
+        reading: Reading = AS_USUAL,
         group: str = "kmeander",
         start: str = "earliest",
         options: Mapping[str, str] | None = None,
@@ -66,17 +66,17 @@ class KafkaSource(Source):
     ) -> None:
         self._address = Address.parsed(address)
         super().__init__(address)
-        form = {"ndjson": "json", None: "json"}.get(form, form)
+        form = {"ndjson": "json", None: "json"}.get(reading.form, reading.form)
         if form not in FORMATS:
             raise InputError(
                 f"{argument('format')} of a Kafka topic must be json or csv, got {form!r}."
             )
-        if form == "csv" and header is None:
+        if form == "csv" and reading.header is None:
             raise InputError(
                 f"CSV messages have no header: {argument('header', ...)} names their fields."
             )
         one_of("start", start, STARTS)
-        self._form = JsonFormat() if form == "json" else CsvFormat(",", header)
+        self._form = JsonFormat() if form == "json" else CsvFormat(reading)
         self._is_json = form == "json"
         self._wanted = wanted
         self._start = start

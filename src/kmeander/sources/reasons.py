@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from kmeander.arrays import flaw_of
@@ -23,12 +24,15 @@ class Reason:
         Whether there is text where a number should be: then the whole column may be text.
     misfits_names : bool
         Whether a line has more or fewer fields than `header` names: then all lines may have.
+    advice : str
+        What to do, where leaving out the row or the column would not help.
     """
 
     text: str
     column: str | None = None
     is_text: bool = False
     misfits_names: bool = False
+    advice: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -42,7 +46,7 @@ def reason_for(value: Any, column: str) -> Reason:
     >>> str(reason_for("n/a", "temp")), str(reason_for(None, "temp"))
     ("'n/a' in column 'temp' is not a number", "nothing in column 'temp'")
     """
-    flaw = flaw_of(value)
+    flaw = flaw_of(str(value) if isinstance(value, date) else value)
     return Reason(f"{flaw.shown} in column {column!r} {flaw.fault}".rstrip(), column, flaw.is_text)
 
 

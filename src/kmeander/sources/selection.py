@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,19 +17,22 @@ class Wanted:
     Parameters
     ----------
     columns : sequence of str, optional
-        Those to cluster; by default all but the others named here.
+        Those to cluster, or patterns such as ``temp*``; by default all but the others named here.
     exclude : sequence of str
-        Those to leave out.
+        Those to leave out, or patterns.
     id_column : str, optional
         Names the rows in the output.
     time_column : str, optional
         Says when each row happened.
+    weight_column : str, optional
+        Says how many points each row stands for.
     """
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
     id_column: str | None = None
     time_column: str | None = None
+    weight_column: str | None = None
 
     def __post_init__(self) -> None:
         list_of_names("columns", self.columns)
@@ -42,32 +46,59 @@ class Wanted:
         >>> Wanted(id_column="key").among(["key", "a", "b"], "x.csv").features
         ('a', 'b')
         """
-        for given in (names, self.columns or ()):
+        special = {
+            "id_column": self.id_column,
+            "time_column": self.time_column,
+            "weight_column": self.weight_column,
+        }
+        chosen = _meant(self.columns or (), names, source)
+        left_out = _meant(self.exclude, names, source)
+        apart = {*left_out, *_meant([name for name in special.values() if name], names, source)}
+        features = chosen or [name for name in names if name not in apart]
+        there = [name for name in names if name not in left_out]
+        for given in (there, self.columns or ()):
             twice = next((name for name in given if list(given).count(name) > 1), None)
             if twice is not None:
                 raise InputError(
                     f"column {twice!r} is there more than once in {', '.join(given)!r} of "
-                    f"{source}. Every column needs a name of its own."
+                    f"{source}. Every column needs a name of its own; "
+                    f"{argument('exclude', [twice])} leaves columns out."
                 )
-        special = [name for name in (self.id_column, self.time_column) if name is not None]
-        for name in (*(self.columns or ()), *self.exclude, *special):
-            if name not in names:
-                raise InputError(
-                    f"{source} has no column {name!r}. It has {', '.join(map(repr, names))}."
-                )
-        apart = {*self.exclude, *special}
-        features = self.columns or [name for name in names if name not in apart]
         both = next((name for name in features if name in apart), None)
         if both is not None:
             raise InputError(
-                f"column {both!r} cannot be clustered and be left out, the id or the time at once. "
-                "Name it in one place only."
+                f"column {both!r} cannot be clustered and be left out, the id, the time or the "
+                "weight at once. Name it in one place only."
             )
         if not features:
             raise InputError(
                 f"{source} has no column left to cluster: it has {', '.join(map(repr, names))}."
             )
-        return Selection(tuple(features), self.id_column, self.time_column, self.columns is None)
+        return Selection(tuple(features), **special, all_columns=self.columns is None)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a column is meant: by its name, or by a pattern such as ``temp*``."""
+    return name == pattern or fnmatch.fnmatchcase(name, pattern)
+
+
+def _meant(patterns: Sequence[str], names: Sequence[str], source: str) -> list[str]:
+    """Return the columns that are meant, each once, in the order of the patterns.
+
+    Examples
+    --------
+    >>> _meant(["t*", "a"], ["a", "t1", "t2"], "x.csv")
+    ['t1', 't2', 'a']
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        fitting = [pattern] if pattern in names else [n for n in names if _fits(n, pattern)]
+        if not fitting:
+            raise InputError(
+                f"{source} has no column {pattern!r}. It has {', '.join(map(repr, names))}."
+            )
+        found |= dict.fromkeys(fitting)
+    return list(found)
 
 
 @dataclass(frozen=True)
@@ -81,12 +112,19 @@ class Selection:
     features: tuple[str, ...]
     id_column: str | None = None
     time_column: str | None = None
+    weight_column: str | None = None
     all_columns: bool = False
+
+    @property
+    def numeric(self) -> list[str]:
+        """The columns that are read as what they hold; ids and times are read as they are."""
+        weight = () if self.weight_column is None else (self.weight_column,)
+        return [*self.features, *weight]
 
     @property
     def needed(self) -> list[str]:
         """Every column that is read, each once."""
-        special = (self.id_column, self.time_column)
+        special = (self.id_column, self.time_column, self.weight_column)
         return [*self.features, *dict.fromkeys(name for name in special if name is not None)]
 
     def check(self, names: Sequence[str], wanted: Wanted, source: str, first: str) -> None:
@@ -97,8 +135,15 @@ class Selection:
                     f"{source} has no column {name!r}, which {first} has. All files of a stream "
                     "need the columns that are read."
                 )
-        others = {*self.needed, *wanted.exclude}
-        extra = next((name for name in names if name not in others), None)
+        extra = next(
+            (
+                name
+                for name in names
+                if name not in self.needed
+                and not any(_fits(name, pattern) for pattern in wanted.exclude)
+            ),
+            None,
+        )
         if self.all_columns and extra is not None:
             raise InputError(
                 f"{source} has a column {extra!r}, which {first} does not have. Name the columns "

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import codecs
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 from kmeander.exceptions import InputError, argument
+from kmeander.sources import line_parsing
 from kmeander.sources.block import BadRow, Position, RowLocation
 from kmeander.sources.byte_streams import open_bytes
 from kmeander.sources.conversion import RawBlock
-from kmeander.sources.line_parsing import count_lines, line_start, split_lines, whole_lines
+from kmeander.sources.encodings import LONGEST_MARK, UTF8, WESTERN, Transcoder, encoding_of
+from kmeander.sources.line_parsing import (
+    Read,
+    count_lines,
+    line_start,
+    split_lines,
+    whole_lines,
+)
 from kmeander.sources.selection import Selection
 from kmeander.sources.text_formats import TextFormat
+
+SAMPLE_BYTES = 1 << 17
+_NAMES = {"cp1252": WESTERN}  # as people know it
 
 
 class TextFile:
@@ -23,37 +36,98 @@ class TextFile:
     name : str
         As messages show it.
     form : TextFormat
+    encoding : str, optional
+        By default it is recognised.
     follow : bool
     tick : callable
         Called whenever there is nothing to read yet; it may raise.
     """
 
     def __init__(
-        self, path: str, name: str, form: TextFormat, *, follow: bool, tick: Callable[[], None]
+        self,
+        path: str,
+        name: str,
+        form: TextFormat,
+        *,
+        encoding: str | None,
+        follow: bool,
+        tick: Callable[[], None],
     ) -> None:
         self.name = name
         self._form = form
         self._bytes = open_bytes(path, follow=follow)
         try:
-            self._blocks = whole_lines(self._bytes.read, name, ends=self._bytes.ends)
-            self._first = self._first_lines(tick)
-            self._n_before_rows = form.begin(self._first, name)
+            read = self._as_utf8(encoding, tick)
+            self._blocks = whole_lines(read, name, ends=self._bytes.ends)
+            self._first = self._first_blocks(tick)
+            sample = b"".join(self._first)
+            self._n_before_rows = form.begin(sample, name)
+            self._n_lines_before = sample[: self._n_before_rows].count(b"\n")
         except BaseException:
             self._bytes.close()
             raise
         self.names = form.names
+        self.notes = [*self._encoding_notes(encoding), *form.notes]
 
-    def _first_lines(self, tick: Callable[[], None]) -> bytes:
+    def _as_utf8(self, encoding: str | None, tick: Callable[[], None]) -> Read:
+        """Return what reads the stream from its beginning, in UTF-8."""
+        first = b""
+        while (
+            len(first) < LONGEST_MARK
+            and (piece := self._bytes.read(line_parsing.BLOCK_BYTES)) != b""
+        ):
+            first += piece or b""
+            if piece is None:
+                tick()
+        self._encoding = codecs.lookup(encoding or encoding_of(first, self.name)).name
+        pieces = [first]
+
+        def read(size: int) -> bytes | None:
+            return pieces.pop() if pieces else self._bytes.read(size)
+
+        if self._encoding == UTF8:
+            return read
+        return Transcoder(read, self._encoding, self.name).read
+
+    def _encoding_notes(self, given: str | None) -> list[str]:
+        if given is not None or self._encoding == UTF8:
+            return []
+        return [f"it is read as {_NAMES.get(self._encoding, self._encoding)}"]
+
+    def _first_blocks(self, tick: Callable[[], None]) -> list[bytes]:
+        """Return the blocks from which the form of the rows is recognised.
+
+        How much that is does not depend on where blocks end. What comes bit by bit is recognised
+        from what has come.
+        """
+        found: list[bytes] = []
         for block in self._blocks:
             if block is not None:
-                return block
-            tick()
-        return b""
+                found.append(block)
+            n_lines = sum(map(count_lines, found))
+            if sum(map(len, found)) >= SAMPLE_BYTES or (
+                block is None and n_lines >= self._form.least_lines
+            ):
+                break
+            if block is None:
+                tick()
+        return found
+
+    @property
+    def forms(self) -> dict[str, dict[str, str]]:
+        """How columns are written that are not plain numbers."""
+        return self._form.forms
+
+    def expect(self, forms: Mapping[str, Any]) -> None:
+        """Read columns as what they were in the file before."""
+        self._form.expect(forms, exactly=False)
 
     def raw_blocks(
         self, selection: Selection, start: int, place: Position | None
     ) -> Iterator[RawBlock | None]:
         """Yield the rows from `place` on; `start` is the number of the file's row 0."""
+        if place is not None:
+            self._form.expect(place.get("forms", {}), exactly=True)
         self._form.select(selection)
         row, offset = 0, self._n_before_rows
         resumed = place is not None and place["byte"] > offset
@@ -71,7 +145,7 @@ class TextFile:
         """Yield the blocks after the first `offset` bytes, each with where it begins."""
         blocks = self._first_and_rest()
         n_seen, before = 0, b""
-        if resumed and self._bytes.skip_to(offset - 1):
+        if resumed and self._encoding == UTF8 and self._bytes.skip_to(offset - 1):
             n_seen, before = offset, self._bytes.read(1) or b""
             if not before:
                 self._refuse_as_too_short(offset)
@@ -100,7 +174,7 @@ class TextFile:
             self._refuse_as_too_short(offset)
 
     def _first_and_rest(self) -> Iterator[bytes | None]:
-        yield self._first
+        yield from self._first
         yield from self._blocks
 
     def _refuse_as_another(self, offset: int) -> None:
@@ -120,7 +194,8 @@ class TextFile:
     def _raw_block(self, block: bytes, start: int, first: int, offset: int) -> RawBlock:
         parsed = self._form.parse(block)
         base = start + first
-        heading = 2 if self._form.has_header else 1
+        heading = 1 + self._n_lines_before
+        forms = self._form.forms
 
         def place(row: int) -> RowLocation:
             return RowLocation(self.name, "line", row - start + heading)
@@ -133,7 +208,8 @@ class TextFile:
             return lines()[row - base].rstrip(b"\r").decode("utf-8", "replace")
 
         def position_at(row: int) -> Position:
-            return {"row": row - start, "byte": offset + line_start(block, row - base)}
+            place: Position = {"row": row - start, "byte": offset + line_start(block, row - base)}
+            return {**place, "forms": forms} if forms else place
 
         bad = tuple(
             BadRow(base + line, place(base + line), reason, text(base + line))
