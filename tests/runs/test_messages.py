@@ -105,7 +105,7 @@ def long_line() -> None:
 def cut_while_followed(folder: Path) -> None:
     file = folder / "grows.csv"
     file.write_text("a\n1\n2\n")
-    stream = FileBytes(str(file), None, follow=True)
+    stream = FileBytes(str(file), follow=True)
     try:
         stream.read(100)
         file.write_text("a\n")
@@ -180,10 +180,10 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
     ("run", lambda f: read(f / "empty"),
      "{}/empty holds no file to read. Files must end in .csv, .tsv, .tab, .ndjson, .jsonl, .json, "
      ".parquet, .pq, .arrow, .arrows, .ipc, .feather, compressed ones in .gz, .bz2, .zst, .lz4, "
-     ".br after that; format=... reads others.",
+     ".br, .xz, .zip after that; format=... reads others.",
      "{}/empty holds no file to read. Files must end in .csv, .tsv, .tab, .ndjson, .jsonl, .json, "
      ".parquet, .pq, .arrow, .arrows, .ipc, .feather, compressed ones in .gz, .bz2, .zst, .lz4, "
-     ".br after that; --format reads others."),
+     ".br, .xz, .zip after that; --format reads others."),
     ("run", lambda f: read(f / "rows.csv", form="xml"),
      "format must be one of 'csv', 'tsv', 'ndjson', 'json', 'parquet', 'arrow', got 'xml'.",
      "--format must be one of 'csv', 'tsv', 'ndjson', 'json', 'parquet', 'arrow', got 'xml'."),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
+import lzma
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -92,6 +95,27 @@ WRITERS: dict[str, Callable[[Path, Rows], Any]] = {
 }
 
 
+def packed_by_arrow(data: bytes) -> bytes:
+    return bytes(pa.compress(data, "zstd", asbytes=True))
+
+
+def zipped(data: bytes, names: Sequence[str] = ("inside.csv", "__MACOSX/._inside.csv")) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in names:
+            file.writestr(name, data)
+    return archive.getvalue()
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": packed_by_arrow,
+    ".zip": zipped,
+}
+
+
 @pytest.fixture
 def rows() -> Rows:
     return np.random.default_rng(3).normal(size=(23, 2))
@@ -120,14 +144,13 @@ def test_every_format_gives_the_same_rows(name: str, rows: Rows, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("name", [*WRITERS, "x.csv.gz", "x.ndjson.bz2"])
+@pytest.mark.parametrize("name", [*WRITERS, *(f"x.csv{ending}" for ending in PACKERS)])
 def test_any_row_is_a_place_to_go_on_from(name: str, rows: Rows, tmp_path: Path) -> None:
     path = tmp_path / name
-    plain = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
+    plain = path.with_suffix("") if path.suffix in PACKERS else path
     WRITERS[plain.name](plain, rows)
     if plain != path:
-        pack = gzip.compress if path.suffix == ".gz" else bz2.compress
-        path.write_bytes(pack(plain.read_bytes()))
+        path.write_bytes(PACKERS[path.suffix](plain.read_bytes()))
     first = opened(path)
     blocks = blocks_of(first)
     for block in blocks:
@@ -460,6 +483,32 @@ def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
         "format=..., one of csv, tsv, ndjson, json, parquet, arrow."
     )
     assert rows_of(tmp_path / "x.dat", form="csv").tolist() == [[1.0]]
+
+
+def test_an_archive_of_one_file_is_that_file(tmp_path: Path, rows: Rows) -> None:
+    write_ndjson(tmp_path / "x.ndjson", rows)
+    data = (tmp_path / "x.ndjson").read_bytes()
+    (tmp_path / "x.zip").write_bytes(zipped(data, ["inside.ndjson"]))
+    assert rows_of(tmp_path / "x.zip").tolist() == rows.tolist()
+    (tmp_path / "x.zip").write_bytes(zipped(data, ["1.ndjson", "2.ndjson"]))
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path / "x.zip")
+    assert str(caught.value) == (
+        f"{tmp_path}/x.zip holds 2 files, and one is read. Unpack it: python -m zipfile -e "
+        f"{tmp_path}/x.zip x, and read the folder x."
+    )
+    (tmp_path / "x.parquet.gz").write_bytes(b"")
+    with pytest.raises(InputError, match=r"a compressed file of parquet cannot be read, for it"):
+        opened(tmp_path / "x.parquet.gz")
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_a_compressed_file_that_is_cut_short_is_explained(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x.csv{ending}"
+    lines = "a,b\n" + "".join(f"{n},{n * n % 977}\n" for n in range(9000))
+    path.write_bytes(PACKERS[ending](lines.encode())[:-1000])
+    with pytest.raises(InputError, match=r"cannot be read: |lines|damaged"):
+        rows_of(path)
 
 
 def test_damaged_files_are_explained(tmp_path: Path, rows: Rows) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kmeander.exceptions import InputError, argument
+from kmeander.sources.compression import is_compressed, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 PAUSE = 0.1  # seconds after which a source that waits hands over nothing
 
 
@@ -41,13 +41,12 @@ def open_bytes(path: str, *, follow: bool = False) -> ByteStream:
     """Open a file, compressed or not by its ending, or standard input (``-``)."""
     if path == "-":
         return StandardInput()
-    compression = COMPRESSIONS.get(Path(path).suffix.lower())
-    if follow and compression is not None:
+    if follow and is_compressed(path):
         raise InputError(
             f"{argument('follow', True)} cannot read {path}: a compressed file does not grow by "
             "rows."
         )
-    opened: FileBytes = explained(path, lambda: FileBytes(path, compression, follow=follow))
+    opened: FileBytes = explained(path, lambda: FileBytes(path, follow=follow))
     return opened
 
 
@@ -64,16 +63,16 @@ def explained(path: str, attempt: Callable[[], Any]) -> Any:
 class FileBytes:
     """The bytes of a file; with `follow` it waits for more at the end."""
 
-    def __init__(self, path: str, compression: str | None, *, follow: bool) -> None:
-        import pyarrow as pa
-
+    def __init__(self, path: str, *, follow: bool) -> None:
         self._path = path
         self.ends = not follow
         self._raw = Path(path).open("rb", buffering=0)  # noqa: SIM115  # closed by close
         self._size = os.fstat(self._raw.fileno()).st_size
-        self._stream: Any = self._raw
-        if compression is not None:
-            self._stream = pa.CompressedInputStream(self._raw, compression)
+        try:
+            self._stream: Any = unpacked(self._raw, path) if is_compressed(path) else self._raw
+        except BaseException:
+            self._raw.close()
+            raise
 
     def read(self, size: int) -> bytes | None:
         """Return some bytes, b"" at the end, None where more may come."""

@@ -13,8 +13,8 @@ import numpy as np
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
-from kmeander.sources.byte_streams import COMPRESSIONS
 from kmeander.sources.columnar_files import ArrowFile, ParquetFile
+from kmeander.sources.compression import ENDINGS, is_compressed, plain_name
 from kmeander.sources.conversion import to_block
 from kmeander.sources.csv_format import CsvFormat
 from kmeander.sources.reading import Reading
@@ -214,7 +214,7 @@ def _listed(path: str, reading: Reading) -> list[str]:
     if not found:
         raise InputError(
             f"{path} holds no file to read. Files must end in {', '.join(_ENDINGS)}, compressed "
-            f"ones in {', '.join(COMPRESSIONS)} after that; {argument('format', ...)} reads others."
+            f"ones in {', '.join(ENDINGS)} after that; {argument('format', ...)} reads others."
         )
     if reading.follow:
         raise InputError(f"{argument('follow', True)} reads one file, {path} means {len(found)}.")
@@ -224,8 +224,7 @@ def _listed(path: str, reading: Reading) -> list[str]:
 
 
 def _ending(path: Path) -> str:
-    plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-    return plain.suffix.lower()
+    return Path(plain_name(str(path))).suffix.lower()
 
 
 def _is_data(path: Path, reading: Reading) -> bool:
@@ -244,6 +243,11 @@ def _format_of(path: str, reading: Reading) -> str:
         form = "ndjson"
     if path == "-" and form == "parquet":
         raise InputError("Parquet cannot be read from standard input: it begins at its end.")
+    if is_compressed(path) and form in ("parquet", "arrow"):
+        raise InputError(
+            f"{path}: a compressed file of {form} cannot be read, for it is read from several "
+            f"places. Unpack it first; {form} has a compression of its own."
+        )
     if reading.follow and form not in ("csv", "tsv", "ndjson"):
         raise InputError(f"{argument('follow', True)} reads csv, tsv and ndjson; {path} is {form}.")
     if reading.header is not None and form not in ("csv", "tsv"):
