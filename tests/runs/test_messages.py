@@ -38,6 +38,7 @@ from kmeander.sources.byte_streams import FileBytes
 from kmeander.sources.files import FORMATS, ORDERS
 from kmeander.sources.kafka import STARTS, KafkaSource
 from kmeander.sources.numerals import DECIMALS
+from kmeander.sources.times import UNITS
 from kmeander.storage import checkpoint
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.storage.standardizer import Standardizer
@@ -445,6 +446,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "format"): form,
         ("run", "order"): order,
         ("run", "decimal"): set(DECIMALS),
+        ("run", "time_unit"): set(UNITS),
         ("predict", "decimal"): set(DECIMALS),
         ("predict", "format"): form,
         ("predict", "order"): order,

@@ -234,7 +234,7 @@ TEXT_WAYS_OUT = (
         ("a,b\n1,2\n3,x\n", f"{{}} line 3: 'x' in column 'b' is not a number {TEXT_WAYS_OUT}"),
         (
             "a,b\n1,2026-01-01\n",
-            f"{{}} line 2: '2026-01-01 00:00:00' in column 'b' is not a number {TEXT_WAYS_OUT}",
+            f"{{}} line 2: '2026-01-01' in column 'b' is not a number {TEXT_WAYS_OUT}",
         ),
         ("a,b\n1,2\n3,\n", f"{{}} line 3: nothing in column 'b' {WAYS_OUT}"),
         ("a,b\n1,2\n3,-inf\n", f"{{}} line 3: -infinity in column 'b' is not finite {WAYS_OUT}"),
@@ -500,3 +500,15 @@ def test_step_files_that_are_damaged_name_the_line(tmp_path: Path, stream: list[
     with pytest.raises(InputError) as caught:
         read_facts(path)
     assert str(caught.value) == f"{path} does not begin with the facts of a run."
+
+
+def test_a_row_with_a_weight_counts_as_that_many_rows(tmp_path: Path) -> None:
+    (tmp_path / "weighted.csv").write_text("a,n\n0,3\n1,1\n8,2\n10,1\n")
+    (tmp_path / "repeated.csv").write_text("a\n0\n0\n0\n1\n8\n8\n10\n")
+    found = []
+    for name, words in (("weighted", ("--weight-column", "n")), ("repeated", ())):
+        done = kmeander("run", str(tmp_path / f"{name}.csv"), "--clusters", "2", *words)
+        (step,) = lines(done.stdout)
+        found.append((sorted(step["centroids"]), sorted(step["masses"]), step["surrogate_error"]))
+    assert found[0] == found[1]
+    assert found[0][1] == [3.0, 4.0]

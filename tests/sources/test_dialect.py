@@ -90,7 +90,8 @@ def test_a_column_is_converted_just_as_its_cells_were_recognised(cells: list[str
         (["1", "2.5"], "number"), (["inf", "1"], "number"), (["1", "2", "high"], "number"),
         (["true", "FALSE"], "boolean"), (["yes", "no"], "boolean"),
         (["2026-06-01", "2026-06-02"], "time"), (["2026-06-01T10:00:00Z"], "time"),
-        (["Oslo", "Rome"], "text"), (["1.2.3", "1.2.4"], "text"), (["5", "a", "b"], "text"),
+        (["Oslo", "Rome"], "category"), (["1.2.3", "1.2.4"], "category"),
+        (["5", "a", "b"], "category"),
     ],
 )  # fmt: skip
 def test_a_column_is_what_its_cells_are(cells: list[str], kind: str) -> None:

@@ -12,6 +12,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from kmeander import DriftStream, InputError, InputTypeError
 from kmeander.sources import Reading, Source, Wanted, line_parsing, open_source
 from kmeander.sources.block import Block
-from kmeander.sources.conversion import to_points, to_times
+from kmeander.sources.conversion import to_points, to_weights
 from kmeander.sources.line_parsing import (
     count_lines,
     line_start,
@@ -38,6 +39,7 @@ from kmeander.sources.line_parsing import (
 )
 from kmeander.sources.reasons import Reason
 from kmeander.sources.selection import Selection
+from kmeander.sources.times import to_times
 
 Rows = NDArray[np.float64]
 
@@ -400,17 +402,62 @@ def test_times_in_every_form_are_the_same_moment() -> None:
         micros, reasons = to_times(column, "t")
         assert micros.tolist() == expected
         assert reasons == {}
-    bad = to_times(pa.array(["soon", None, "", "1e300"]), "t")[1]
+    bad = to_times(pa.array(["soon", None, "", "nan"]), "t")[1]
     assert texts(bad) == {
         0: "'soon' in column 't' is not a time",
         1: "nothing in column 't'",
         2: "nothing in column 't'",
-        3: "'1e300' in column 't' is not a time",
+        3: "'nan' in column 't' is not a time",
     }
     assert texts(to_times(pa.array([True]), "t")[1]) == {0: "True in column 't' is not a time"}
     assert texts(to_times(pa.array([float("nan")]), "t")[1]) == {
         0: "nan in column 't' is not a time"
     }
+
+
+@given(
+    moment=st.datetimes(datetime(1970, 4, 1), datetime(2199, 12, 31)),
+    unit=st.sampled_from(["s", "ms", "us", "ns"]),
+    as_text=st.booleans(),
+    said=st.booleans(),
+)
+def test_the_size_of_a_number_tells_what_it_counts(
+    moment: datetime, unit: str, as_text: bool, said: bool
+) -> None:
+    """From the fourth month of 1970 on; before that a number of milliseconds may be of seconds."""
+    micros = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    count = micros * 1000 // {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+    column = pa.array([str(count)] if as_text else [count])
+    times, reasons = to_times(column, "t", unit if said else None)
+    assert reasons == {}
+    assert abs(int(times[0]) - micros) < {"s": 10**6, "ms": 10**3, "us": 2, "ns": 300}[unit]
+
+
+def test_numbers_outside_1970_to_2200_are_no_times() -> None:
+    ways = (
+        "is no time between 1970 and 2200, in whatever unit (time_unit=... says it, if it is one)"
+    )
+    assert texts(to_times(pa.array([-1.0, 7.3e18]), "t")[1]) == {
+        0: f"-1 in column 't' {ways}",
+        1: f"7.3e+18 in column 't' {ways}",
+    }
+    assert to_times(pa.array([-1.0]), "t", "s")[0].tolist() == [-1_000_000]
+    assert texts(to_times(pa.array([7.3e18]), "t", "s")[1]) == {
+        0: "7.3e+18 in column 't' is not a time"
+    }
+
+
+def test_rows_may_have_weights(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,n\n1,2\n2,0\n3,1.5\n4,x\n5,1e300\n")
+    (block,) = blocks_of(opened(tmp_path / "x.csv", Wanted(weight_column="n")))
+    assert block.points.tolist() == [[1.0], [3.0]]
+    assert block.weights is not None and block.weights.tolist() == [2.0, 1.5]
+    assert [bad.reason.text for bad in block.bad] == [
+        "0 in column 'n' is not a weight above 0",
+        "'x' in column 'n' is not a number",
+        "1e+300 in column 'n' is not a weight of at most 1e+30",
+    ]
+    assert texts(to_weights(pa.array([1, None]), "n")[1]) == {1: "nothing in column 'n'"}
 
 
 def test_python_objects_are_streams(rows: Rows) -> None:

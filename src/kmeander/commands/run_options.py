@@ -16,6 +16,7 @@ from kmeander.commands.values import (
     INIT,
     LATE,
     START,
+    TIME_UNIT,
     names,
     pairs,
     refine_of,
@@ -103,6 +104,10 @@ class BatchOptions:
         str | None,
         typer.Option(help="Column that says when a row happened; with --every."),
     ] = None
+    time_unit: Annotated[
+        str | None,
+        typer.Option(metavar=TIME_UNIT, help="Of numbers in --time-column (told by their size)."),
+    ] = None
     every: Annotated[
         str | None,
         typer.Option(help="A batch holds the rows of one period, such as 10m."),
@@ -127,6 +132,10 @@ class ColumnOptions:
     id_column: Annotated[
         str | None,
         typer.Option(help="Column that names the rows in --assignments."),
+    ] = None
+    weight_column: Annotated[
+        str | None,
+        typer.Option(help="Column that says how many points a row stands for."),
     ] = None
     standardize: Annotated[
         bool,

@@ -13,6 +13,7 @@ FORMAT = "csv|tsv|ndjson|json|parquet|arrow"
 ORDER = "name|time"
 LATE = "keep|skip|error"
 START = "earliest|latest"
+TIME_UNIT = "s|ms|us|ns"
 
 
 def rho_of(text: str) -> float | str:

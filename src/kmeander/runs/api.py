@@ -57,6 +57,7 @@ def run(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     id_column: str | None = None,
+    weight_column: str | None = None,
     standardize: bool = False,
     order: str = "name",
     follow: bool = False,
@@ -64,6 +65,7 @@ def run(
     batch_size: int | None = None,
     batch_seconds: float | None = None,
     time_column: str | None = None,
+    time_unit: str | None = None,
     every: str | None = None,
     late_rows: str = "keep",
     bad_rows: PathLike = "error",
@@ -111,6 +113,8 @@ def run(
         Columns to cluster (default: all), or to leave out; ``"temp*"`` means all that fit.
     id_column : str, optional
         Names rows in `assignments`; by default their number in the stream, from 0.
+    weight_column : str, optional
+        Says how many points each row stands for.
     standardize : bool, default=False
         Scale columns by mean and standard deviation of the first batch.
     order : {"name", "time"}
@@ -126,6 +130,8 @@ def run(
     time_column, every : str, optional
         Instead: a batch holds the rows of one period, such as ``"10m"``, and forgetting follows
         that time.
+    time_unit : {"s", "ms", "us", "ns"}, optional
+        What numbers in `time_column` count since 1970; by default their size tells.
     late_rows : {"keep", "skip", "error"}
         Rows of a period that is over: learned with the present one, left out, or refused.
     bad_rows : {"error", "skip"} or path-like
@@ -204,7 +210,14 @@ def run(
         notify = tell or _log.warning
         opened = open_source(
             source,
-            Wanted(columns, exclude, id_column, time_column),
+            Wanted(
+                columns,
+                exclude,
+                id_column,
+                time_column,
+                weight_column=weight_column,
+                time_unit=time_unit,
+            ),
             Reading(
                 format, header, order, follow, delimiter, decimal, encoding, comment, na_values
             ),

@@ -151,7 +151,7 @@ class Runner:
                 if self._standardizer is None:
                     self._standardizer = Standardizer.fitted(points)
                 points = self._standardizer.apply(points)
-            batch = Batch(self.model.n_steps, points, elapsed=rows.elapsed)
+            batch = Batch(self.model.n_steps, points, rows.weights, elapsed=rows.elapsed)
             step = self.model.step(batch)
             self._first_points = batch.points if step.index == 0 else None
             points = batch.points
@@ -237,6 +237,7 @@ class Runner:
             "columns": list(selection.features),
             "id_column": selection.id_column,
             "time_column": selection.time_column,
+            **_if_said(weight_column=selection.weight_column),
             "batch_size": self.batching.size,
             "batch_seconds": self.batching.seconds,
             "every_seconds": None if self.batching.every is None else self.batching.every / 1e6,
@@ -262,6 +263,7 @@ class Runner:
             "columns": list(selection.features),
             "id_column": selection.id_column,
             "time_column": selection.time_column,
+            **_if_said(weight_column=selection.weight_column, time_unit=selection.time_unit),
             "every": self.batching.every,
             "standardize": self.rules.standardize,
             "random_state": self.model.seed,
@@ -350,6 +352,11 @@ class Runner:
 
 
 _END: Any = object()
+
+
+def _if_said(**options: str | None) -> dict[str, str]:
+    """Return the options that were given; those of earlier runs did not know them."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _identified_by(name: str) -> str:

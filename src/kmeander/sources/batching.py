@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arguments import one_of, positive_number, whole_number
-from kmeander.arrays import Points
+from kmeander.arrays import Points, Weights
 from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.sources.block import BadRow, Block, Position
 
@@ -98,6 +98,7 @@ class BatchRows:
     bad: tuple[BadRow, ...]
     n_late: int
     position: Callable[[], Position]
+    weights: Weights | None = None
 
 
 @dataclass(eq=False)
@@ -247,6 +248,7 @@ class Batches:
             bad=tuple(bad),
             n_late=self._n_late,
             position=lambda: {"source": block.position_at(end), "period": period},
+            weights=_weights_of(parts),
         )
         self._parts, self.n_waiting, self._n_late = [], 0, 0
         if len(finished.points):
@@ -260,6 +262,16 @@ def _together(parts: list[Points]) -> Points:
     joined: Any = np.concatenate(parts)  # mypy loses the type
     points: Points = joined
     return points
+
+
+def _weights_of(parts: list[tuple[Block, int, int]]) -> Weights | None:
+    """Return the weights of a batch's rows, where rows have any."""
+    if parts[0][0].weights is None:
+        return None
+    weights: Weights = np.concatenate(
+        [part.weights[a:b] for part, a, b in parts if part.weights is not None]
+    )
+    return weights
 
 
 def _runs(values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.arrays import Points
+from kmeander.arrays import Points, Weights
 from kmeander.sources.reasons import Reason
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Block:
         The number of the first row after the block.
     position_at : callable
         Given a row's number, the position from which that row comes next.
+    weights : ndarray of shape (n_rows,), optional
+        How many points each row stands for; by default one.
     """
 
     points: Points
@@ -78,6 +80,7 @@ class Block:
     bad: tuple[BadRow, ...]
     end: int
     position_at: Callable[[int], Position]
+    weights: Weights | None = None
 
 
 def nothing() -> None:

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander import _kernel
-from kmeander.arrays import LARGEST_VALUE, Points
+from kmeander.arrays import LARGEST_VALUE, LARGEST_WEIGHT, SMALLEST_WEIGHT, Points, Weights
 from kmeander.sources.block import BadRow, Block, Position, RowLocation
-from kmeander.sources.reasons import Reason, no_time, reason_for
+from kmeander.sources.reasons import Reason, Reasons, reason_for
 from kmeander.sources.selection import Selection
+from kmeander.sources.times import one_chunk, to_times
 from kmeander.wire.arrow import to_arrow, to_batch, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_IN_CACHE = 1024  # of a table that is turned from columns to rows
-Reasons = dict[int, Reason]  # by position in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,16 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
     points, reasons = to_points(raw.table, selection.features)
     times: NDArray[np.int64] | None = None
     if selection.time_column is not None:
-        times, no_times = to_times(raw.table.column(selection.time_column), selection.time_column)
+        times, no_times = to_times(
+            raw.table.column(selection.time_column), selection.time_column, selection.time_unit
+        )
         reasons = {**no_times, **reasons}
+    weights: Weights | None = None
+    if selection.weight_column is not None:
+        weights, no_weights = to_weights(
+            raw.table.column(selection.weight_column), selection.weight_column
+        )
+        reasons = {**no_weights, **reasons}
     origin = to_batch(raw.origin or {"row": raw.rows})
     keys = origin
     if selection.id_column is not None:
@@ -58,7 +66,8 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         kept = to_arrow(np.flatnonzero(good))
         points, rows, keys, origin = points[good], rows[good], keys.take(kept), origin.take(kept)
         times = None if times is None else times[good]
-    return Block(points, rows, keys, origin, times, bad, raw.end, raw.position_at)
+        weights = None if weights is None else weights[good]
+    return Block(points, rows, keys, origin, times, bad, raw.end, raw.position_at, weights)
 
 
 def _bad_row(raw: RawBlock, row: int, reason: Reason) -> BadRow:
@@ -108,7 +117,7 @@ def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
     """Return a column as numbers, 0 where there is none; the reasons say where."""
     import pyarrow as pa
 
-    column = _one_chunk(column)
+    column = one_chunk(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _numbers(column.cast(kind.value_type), name, reasons)
@@ -125,76 +134,23 @@ def _numbers(column: Any, name: str, reasons: Reasons) -> NDArray[Any]:
     return to_numpy(column)
 
 
-def _one_chunk(column: Any) -> Any:
-    if _is_array(column):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _is_array(column: Any) -> bool:
-    import pyarrow as pa
-
-    return isinstance(column, pa.Array)
-
-
-def to_times(column: Any, name: str) -> tuple[NDArray[np.int64], Reasons]:
-    """Return a column of times as microseconds since 1970.
-
-    Timestamps without a zone are taken for UTC, numbers for seconds.
+def to_weights(column: Any, name: str) -> tuple[Weights, Reasons]:
+    """Return a column of weights, and the reasons of the rows whose weight cannot be one.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> times, reasons = to_times(pa.array([1.5, None]), "at")
-    >>> times.tolist(), str(reasons[1])
-    ([1500000, 0], "nothing in column 'at'")
-    >>> to_times(pa.array(["1970-01-01T00:00:01Z", "1970-01-01 00:00:02"]), "at")[0].tolist()
-    [1000000, 2000000]
+    >>> weights, reasons = to_weights(pa.array([2, 0]), "n")
+    >>> weights.tolist(), str(reasons[1])
+    ([2.0, 0.0], "0 in column 'n' is not a weight above 0")
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     reasons: Reasons = {}
-    column = _one_chunk(column)
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        micros = np.zeros(len(column), dtype=np.int64)
-        for position, text in enumerate(column.to_pylist()):
-            found = None if text is None else _moment(text)
-            if found is not None:
-                micros[position] = found
-            else:
-                reasons[position] = no_time(text, name)
-        return micros, reasons
-    if column.null_count:
-        empty = to_numpy(column.is_null())
-        reasons = dict.fromkeys(np.flatnonzero(empty).tolist(), no_time(None, name))
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        stamps = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
-        return to_numpy(pc.fill_null(stamps.cast(pa.int64()), 0)), reasons
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        seconds = to_numpy(pc.fill_null(column.cast(pa.float64(), safe=False), 0.0))
-        fits = np.abs(seconds) < 2.0**63 / 1e6  # NaN does not
-        for position in np.flatnonzero(~fits).tolist():
-            reasons[position] = no_time(float(seconds[position]), name)
-        return np.round(np.where(fits, seconds, 0.0) * 1e6).astype(np.int64), reasons
-    return np.zeros(len(column), dtype=np.int64), {
-        position: no_time(value, name) for position, value in enumerate(column.to_pylist())
-    }
-
-
-def _moment(text: str) -> int | None:
-    """Return the microseconds of an ISO 8601 time or of a number of seconds."""
-    from datetime import UTC, datetime, timedelta
-
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            moment = datetime.fromisoformat(text.strip())
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return round(seconds * 1e6) if abs(seconds) < 2.0**63 / 1e6 else None
+    weights: Weights = _numbers(column, name, reasons).astype(np.float64)
+    fits = (weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+    for row in np.flatnonzero(~fits).tolist():
+        rule = (
+            "a weight above 0" if weights[row] <= 0 else f"a weight of at most {LARGEST_WEIGHT:g}"
+        )
+        said = Reason(f"{weights[row]:g} in column {name!r} is not {rule}", name)
+        reasons.setdefault(row, said)
+    return weights, dict(sorted(reasons.items()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.sources.dialect import recognise
 from kmeander.sources.line_parsing import ParsedLines, parse_lines
-from kmeander.sources.numerals import FALSE, PLAIN, TRUE, ColumnForm, to_moments, to_numbers
+from kmeander.sources.numerals import FALSE, PLAIN, TRUE, ColumnForm, to_numbers
 from kmeander.sources.reading import Reading
 from kmeander.sources.reasons import Reason, reason_for
 from kmeander.sources.selection import Selection
@@ -65,6 +65,11 @@ class CsvFormat(TextFormat):
         return self._dialect.n_bytes
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """What columns hold: numbers, truths, times or categories."""
+        return {name: form.kind for name, form in self._forms.items()}
+
+    @property
     def forms(self) -> dict[str, dict[str, str]]:
         """How columns are written that are not plain numbers, for a checkpoint to keep."""
         return {name: asdict(form) for name, form in self._forms.items() if form != PLAIN}
@@ -84,29 +89,22 @@ class CsvFormat(TextFormat):
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        plain = {
-            "number": pa.float64(),
-            "boolean": pa.bool_(),
-            "time": pa.timestamp("us"),
-            "text": pa.string(),
-        }
+        plain = {"number": pa.float64(), "boolean": pa.bool_()}
         decimals = [form.decimal for form in self._forms.values() if form.kind == "number"]
         decimal = max((".", ","), key=decimals.count)
+        usual = ColumnForm(decimal=decimal)
         self._converted: dict[str, ColumnForm] = {}
         self._words: list[str] = []  # columns of text
         asked, types = {}, {}
         for name in selection.needed:
             form = self._forms[name]
-            is_text = name not in selection.numeric or form.kind == "text"
-            types[name] = pa.string() if is_text else plain[form.kind]
-            asked[name] = types[name]
-            if is_text:
+            types[name] = asked[name] = plain.get(form.kind, pa.string())
+            if name not in selection.numeric or form.kind not in plain:
+                types[name] = asked[name] = pa.string()
                 self._words.append(name)
-            elif form.kind == "time" or (
-                form.kind == "number" and form != ColumnForm(decimal=decimal)
-            ):
-                self._converted[name] = form
+            elif form.kind == "number" and form != usual:
                 asked[name] = pa.string()
+                self._converted[name] = form
         missing = sorted(self._reading.missing)
         self._parse_options = arrow_csv.ParseOptions(delimiter=self._dialect.delimiter)
         self._convert_options = arrow_csv.ConvertOptions(
@@ -156,10 +154,9 @@ class CsvFormat(TextFormat):
         if pc.any(is_missing).as_py():
             column = pc.if_else(is_missing, pa.scalar(None, pa.string()), column)
         if not is_word:
-            form = self._converted[name]
-            column, wrong = to_moments(column) if form.kind == "time" else to_numbers(column, form)
+            column, wrong = to_numbers(column, self._converted[name])
             if wrong is not None:  # as pyarrow says it, for its line to be found as any other
-                raise pa.ArrowInvalid(_BAD_CELL.format(self._places[name], form.kind, wrong))
+                raise pa.ArrowInvalid(_BAD_CELL.format(self._places[name], "double", wrong))
         return table.set_column(place, name, column)
 
     def _explain(self, line: bytes, message: str) -> Reason:  # noqa: ARG002  # pyarrow says it
@@ -182,8 +179,6 @@ class CsvFormat(TextFormat):
 def _reason(value: Any, name: str, kind: str) -> Reason:
     if kind == "bool":
         return Reason(f"{value!r} in column {name!r} is neither true nor false", name)
-    if kind == "time":
-        return Reason(f"{value!r} in column {name!r} is not a time", name)
     return reason_for(value, name)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,8 @@ class ColumnForm:
 
     Parameters
     ----------
-    kind : {"number", "boolean", "time", "text"}
+    kind : {"number", "boolean", "time", "category"}
+        As preparations call it; text that is nothing else is a category.
     decimal : {".", ","}
     thousands : str
         What stands between groups of three digits, if anything.
@@ -167,7 +168,7 @@ def form_of(cells: Sequence[str], decimal: str | None) -> ColumnForm:
     Examples
     --------
     >>> form_of(["yes", "no"], None).kind, form_of(["Oslo", "12", "Rome"], None).kind
-    ('boolean', 'text')
+    ('boolean', 'category')
     >>> form_of(["1.234,5", "7,0"], None)
     ColumnForm(kind='number', decimal=',', thousands='.', unit='')
     """
@@ -179,7 +180,7 @@ def form_of(cells: Sequence[str], decimal: str | None) -> ColumnForm:
         return ColumnForm("time")
     numbers = [cell for cell in cells if is_numeral(cell)]
     if len(numbers) < _MOSTLY * len(cells):
-        return ColumnForm("text")
+        return ColumnForm("category")
     forms = {sign: form_with(numbers, sign) for sign in ((decimal,) if decimal else DECIMALS)}
     fitting = [form for form in forms.values() if form is not None]
     if decimal is None and len(fitting) == 2 and _reads_two_ways(numbers):
@@ -243,23 +244,3 @@ def to_numbers(column: pa.ChunkedArray, form: ColumnForm) -> tuple[pa.ChunkedArr
     if form.decimal != ".":
         body = pc.replace_substring(body, form.decimal, ".")
     return body.cast(pa.float64()), None
-
-
-def to_moments(column: Any) -> tuple[Any, str | None]:
-    """Return ISO 8601 text as timestamps in UTC, and the first cell that is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kmeander.sources.conversion import to_times
-    from kmeander.wire.arrow import to_arrow
-
-    micros, reasons = to_times(column, "")
-    values = column.to_pylist()
-    wrong = next((place for place in sorted(reasons) if values[place] not in (None, "")), None)
-    if wrong is not None:
-        return pa.nulls(len(column), pa.timestamp("us")), values[wrong]
-    stamps = to_arrow(micros).cast(pa.timestamp("us"))
-    if reasons:
-        gone = pa.array([place in reasons for place in range(len(values))])
-        stamps = pc.if_else(gone, pa.scalar(None, pa.timestamp("us")), stamps)
-    return pa.chunked_array([stamps]), None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from kmeander.arrays import flaw_of
@@ -38,6 +37,9 @@ class Reason:
         return self.text
 
 
+Reasons = dict[int, Reason]  # by position in a table
+
+
 def reason_for(value: Any, column: str) -> Reason:
     """Return why a value of a column is not a number that can be clustered.
 
@@ -46,7 +48,7 @@ def reason_for(value: Any, column: str) -> Reason:
     >>> str(reason_for("n/a", "temp")), str(reason_for(None, "temp"))
     ("'n/a' in column 'temp' is not a number", "nothing in column 'temp'")
     """
-    flaw = flaw_of(str(value) if isinstance(value, date) else value)
+    flaw = flaw_of(value)
     return Reason(f"{flaw.shown} in column {column!r} {flaw.fault}".rstrip(), column, flaw.is_text)
 
 

@@ -6,8 +6,10 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kmeander.arguments import list_of_names
-from kmeander.exceptions import InputError, argument
+from kmeander.arguments import list_of_names, one_of
+from kmeander.exceptions import ArgumentError, InputError, argument
+
+UNITS = ("s", "ms", "us", "ns")  # of numbers that are times
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Wanted:
         Says when each row happened.
     weight_column : str, optional
         Says how many points each row stands for.
+    time_unit : {"s", "ms", "us", "ns"}, optional
+        What numbers in the time column count since 1970; by default their size tells.
     """
 
     columns: Sequence[str] | None = None
@@ -33,8 +37,16 @@ class Wanted:
     id_column: str | None = None
     time_column: str | None = None
     weight_column: str | None = None
+    time_unit: str | None = None
 
     def __post_init__(self) -> None:
+        if self.time_unit is not None:
+            one_of("time_unit", self.time_unit, UNITS)
+            if self.time_column is None:
+                raise ArgumentError(
+                    f"{argument('time_unit')} says what {argument('time_column')} counts, which "
+                    "is not given."
+                )
         list_of_names("columns", self.columns)
         list_of_names("exclude", self.exclude)
 
@@ -74,7 +86,12 @@ class Wanted:
             raise InputError(
                 f"{source} has no column left to cluster: it has {', '.join(map(repr, names))}."
             )
-        return Selection(tuple(features), **special, all_columns=self.columns is None)
+        return Selection(
+            tuple(features),
+            **special,
+            time_unit=self.time_unit,
+            all_columns=self.columns is None,
+        )
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -113,6 +130,7 @@ class Selection:
     id_column: str | None = None
     time_column: str | None = None
     weight_column: str | None = None
+    time_unit: str | None = None
     all_columns: bool = False
 
     @property
