@@ -297,10 +297,10 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      'centroids="{}/c.txt" must end in .csv, .parquet, .pq.',
      "--centroids {}/c.txt must end in .csv, .parquet, .pq."),
     ("run", lambda f: run(f / "rows.csv", 1, columns=["a"], assignments=f / "c.txt"),
-     'assignments="{}/c.txt": its ending does not say the format. Use .parquet, .ndjson or .jsonl, '
-     "a folder for parts of Parquet, or kafka://host:port/topic.",
-     "--assignments {}/c.txt: its ending does not say the format. Use .parquet, .ndjson or .jsonl, "
-     "a folder for parts of Parquet, or kafka://host:port/topic."),
+     'assignments="{}/c.txt": its ending does not say the format. Use .parquet, .csv, .ndjson or '
+     ".jsonl, a folder for parts of Parquet, or kafka://host:port/topic.",
+     "--assignments {}/c.txt: its ending does not say the format. Use .parquet, .csv, .ndjson or "
+     ".jsonl, a folder for parts of Parquet, or kafka://host:port/topic."),
     ("run", missing_part,
      'assignments="{}/parts" lacks part-000000.parquet, which the checkpoint has written. Put it '
      "back, or begin anew with another checkpoint.",
@@ -362,10 +362,10 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "--threads must be a whole number of at least 1, got 0. It is the number of threads; leave it "
      "out for all cores."),
     ("predict", lambda f: assignment_sink(str(f / "x.txt"), in_parts=False, output="out"),
-     'out="{}/x.txt": its ending does not say the format. Use .parquet, .ndjson or .jsonl, a '
-     "folder for parts of Parquet, or kafka://host:port/topic.",
-     "--out {}/x.txt: its ending does not say the format. Use .parquet, .ndjson or .jsonl, a "
-     "folder for parts of Parquet, or kafka://host:port/topic."),
+     'out="{}/x.txt": its ending does not say the format. Use .parquet, .csv, .ndjson or .jsonl, '
+     "a folder for parts of Parquet, or kafka://host:port/topic.",
+     "--out {}/x.txt: its ending does not say the format. Use .parquet, .csv, .ndjson or .jsonl, "
+     "a folder for parts of Parquet, or kafka://host:port/topic."),
     ("predict", lambda f: checkpoint.read(f),
      "{} is a folder, a checkpoint is a file. A model's file is what kmeander.run(model_out=...) "
      "writes.",

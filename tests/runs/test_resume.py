@@ -256,6 +256,17 @@ def expected(tmp_path: Path, **settings: Any) -> dict[str, bytes]:
     return contents(out)
 
 
+def test_a_csv_of_assignments_has_one_line_of_names(tmp_path: Path) -> None:
+    settings = {"assignments": tmp_path / "rows.csv"}
+    out = make(tmp_path / "out")
+    halfway(out, **settings)
+    run(STREAM, **small(out, **settings))
+    once = (tmp_path / "rows.csv").read_bytes()
+    run(STREAM, **small(make(tmp_path / "other"), **settings))
+    assert (tmp_path / "rows.csv").read_bytes() == once
+    assert once.startswith(b'"row","cluster","distance"\n0,') and once.count(b"row") == 1
+
+
 def newest(out: Path) -> Path:
     return max((out / "checkpoint").glob("*.ckpt"))
 

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
@@ -66,7 +67,7 @@ def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path)
     expected = learned(STREAM)
     labels = [int(label) for _, some, _ in expected for label in some]
     distances = [float(distance) for _, _, some in expected for distance in some]
-    for name in ("rows.parquet", "rows.ndjson", "parts/"):
+    for name in ("rows.parquet", "rows.ndjson", "rows.csv", "parts/"):
         run(readings, 4, batch_size=40, exclude=["key"], assignments=f"{tmp_path}/{name}")
     lines = [json.loads(line) for line in (tmp_path / "rows.ndjson").read_text().splitlines()]
     assert (tmp_path / "rows.parquet").is_file()
@@ -75,6 +76,7 @@ def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path)
         pq.read_table(tmp_path / "rows.parquet").to_pydict(),
         pq.read_table(tmp_path / "parts").to_pydict(),
         pa.Table.from_pylist(lines).to_pydict(),
+        arrow_csv.read_csv(tmp_path / "rows.csv").to_pydict(),
     ):
         assert list(table) == ["row", "cluster", "distance"]
         assert table["row"] == list(range(240))
@@ -87,11 +89,12 @@ def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path)
 
 
 def test_rows_have_no_cluster_while_the_model_waits(tmp_path: Path) -> None:
-    for name in ("rows.ndjson", "rows.parquet"):
+    for name in ("rows.ndjson", "rows.parquet", "rows.csv"):
         run([[[1.0], [1.0]], [[1.0], [5.0]]], 2, assignments=tmp_path / name)
     lines = [json.loads(line) for line in (tmp_path / "rows.ndjson").read_text().splitlines()]
     assert [line["cluster"] is None for line in lines] == [True, True, False, False]
     assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == lines
+    assert arrow_csv.read_csv(tmp_path / "rows.csv").to_pylist() == lines
 
 
 def test_centroids_are_a_table_in_the_units_of_the_stream(readings: Path, tmp_path: Path) -> None:

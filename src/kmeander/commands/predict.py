@@ -22,7 +22,7 @@ def predict(
         str,
         typer.Option(
             metavar="FILE",
-            help=".parquet, .ndjson, kafka://host:port/topic, or - for NDJSON on stdout.",
+            help=".parquet, .csv, .ndjson, kafka://host:port/topic, or - for NDJSON on stdout.",
         ),
     ] = "-",
     id_column: Annotated[str | None, typer.Option(help="Column that names the rows.")] = None,

@@ -170,7 +170,7 @@ class OutputOptions:
         typer.Option(
             metavar="FILE",
             help="The cluster of every row: .parquet (with --checkpoint a folder of parts), "
-            ".ndjson, or kafka://host:port/topic.",
+            ".csv, .ndjson, or kafka://host:port/topic.",
         ),
     ] = None
     centroids: Annotated[

@@ -137,8 +137,8 @@ def run(
     bad_rows : {"error", "skip"} or path-like
         Rows that cannot be read as numbers: refused, left out, or left out and written there.
     steps, assignments, centroids, model_out : path-like, optional
-        Where to write the Steps (JSON lines), the cluster of every row (Parquet, NDJSON or
-        ``kafka://host:port/topic``), the clusters (CSV or Parquet), and the model.
+        Where to write the Steps (JSON lines), the cluster of every row (Parquet, CSV,
+        NDJSON or ``kafka://host:port/topic``), the clusters (CSV or Parquet), and the model.
     checkpoint : path-like, optional
         Folder from which a run that was stopped or killed goes on.
     checkpoint_every : int, default=10

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kmeander.exceptions import InputError, argument
-from kmeander.sinks.assignments import LINES, AssignmentLines, AssignmentParquet
+from kmeander.sinks.assignments import CSV, LINES, AssignmentCsv, AssignmentLines, AssignmentParquet
 from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
 from kmeander.sinks.kafka import AssignmentTopic
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
@@ -51,10 +51,12 @@ def assignment_sink(
     ending = Path(path).suffix.lower()
     if path == "-" or ending in LINES:
         return AssignmentLines(path, output)
+    if ending == CSV:
+        return AssignmentCsv(path, output)
     is_folder = path.endswith("/") or Path(path).is_dir()
     if is_folder or ending in (".parquet", ".pq"):
         return AssignmentParquet(path, in_parts=in_parts or is_folder, output=output)
     raise InputError(
-        f"{argument(output, path)}: its ending does not say the format. Use .parquet, .ndjson or "
-        ".jsonl, a folder for parts of Parquet, or kafka://host:port/topic."
+        f"{argument(output, path)}: its ending does not say the format. Use .parquet, .csv, "
+        ".ndjson or .jsonl, a folder for parts of Parquet, or kafka://host:port/topic."
     )

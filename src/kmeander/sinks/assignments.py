@@ -1,4 +1,4 @@
-"""The cluster of every row: NDJSON that is appended to, or Parquet."""
+"""The cluster of every row: NDJSON or CSV that is appended to, or Parquet."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kmeander.wire.arrow import to_arrow, to_numpy
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CSV = ".csv"
 LINES = (".ndjson", ".jsonl", ".json")
 COLUMNS = ("cluster", "distance")
 ROW_GROUP = 1 << 17
@@ -56,6 +57,23 @@ def lines_of(learned: LearnedBatch) -> list[str]:
     ]
 
 
+def csv_of(learned: LearnedBatch, *, with_names: bool) -> str:
+    """Return the rows of a batch as CSV; nothing stands for a missing cluster."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    target = pa.BufferOutputStream()
+    csv.write_csv(
+        table_of(learned),
+        target,
+        csv.WriteOptions(
+            include_header=with_names, quoting_style="needed", quoting_header="needed"
+        ),
+    )
+    text: str = target.getvalue().to_pybytes().decode()
+    return text
+
+
 def _texts(column: Any) -> list[str]:
     import pyarrow as pa
 
@@ -71,6 +89,21 @@ class AssignmentLines(LineSink):
         """Write the rows of a batch."""
         if learned.keys.num_rows:
             self.append("\n".join(lines_of(learned)) + "\n")
+
+
+class AssignmentCsv(LineSink):
+    """Writes one line of CSV per row, after a line of names."""
+
+    def open(self, position: Position | None) -> None:
+        """Empty the file, or cut it back to `position`."""
+        super().open(position)
+        self._is_empty = position is None or not position["byte"]
+
+    def write(self, learned: LearnedBatch) -> None:
+        """Write the rows of a batch."""
+        if learned.keys.num_rows:
+            self.append(csv_of(learned, with_names=self._is_empty))
+            self._is_empty = False
 
 
 class AssignmentParquet(Sink):
