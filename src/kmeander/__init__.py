@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from kmeander.kmeans.seeding import kmeans_plusplus
     from kmeander.models import FSKM, PSKM
+    from kmeander.preparation import Preparation
     from kmeander.records import Batch, Step
     from kmeander.runs.api import run
     from kmeander.runs.predict import predict
@@ -55,6 +56,7 @@ __all__ = [
     "InputTypeError",
     "KmeanderError",
     "LloydResult",
+    "Preparation",
     "PrequentialSplit",
     "PrivilegedKMeans",
     "Step",
@@ -93,6 +95,7 @@ _HOMES = {
     "InputTypeError": "exceptions",
     "KmeanderError": "exceptions",
     "LloydResult": "kmeans.lloyd",
+    "Preparation": "preparation",
     "PrequentialSplit": "estimators.prequential",
     "PrivilegedKMeans": "estimators",
     "Step": "records",

@@ -1,0 +1,134 @@
+"""Rows of a table as they came: an array of numbers, and the levels that some stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander import _kernel
+from kmeander.arrays import LARGEST_VALUE, Points, checked_points
+
+# What a column holds. A category is the number of a level, a vector several numbers.
+KINDS = ("number", "boolean", "category", "vector", "time")
+Levels = tuple[str, ...]
+
+
+class Column(NamedTuple):
+    """One column of a table: its name, what it holds, and how many numbers that is."""
+
+    name: str
+    kind: str = "number"
+    width: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the numbers."""
+        if self.kind != "vector":
+            return [self.name]
+        return [f"{self.name}[{place}]" for place in range(self.width)]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a table before they are prepared.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    values : ndarray of shape (n_rows, total width of the columns)
+        NaN where nothing is there; a category as the number of its level, a time as microseconds
+        since 1970.
+    levels : dict of str to tuple of str
+        The levels of each category, by column.
+    """
+
+    columns: tuple[Column, ...]
+    values: Points
+    levels: dict[str, Levels] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of_numbers(cls, values: Points, names: Sequence[str] | None = None) -> Rows:
+        """Return rows that are numbers and nothing else.
+
+        Examples
+        --------
+        >>> Rows.of_numbers(np.zeros((2, 3))).names
+        ['x0', 'x1', 'x2']
+        """
+        names = names or [f"x{place}" for place in range(values.shape[1])]
+        return cls(tuple([Column(name) for name in names]), values)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in self.columns]
+
+    @property
+    def places(self) -> dict[str, slice]:
+        """Where in `values` each column stands."""
+        found, begin = {}, 0
+        for column in self.columns:
+            found[column.name] = slice(begin, begin + column.width)
+            begin += column.width
+        return found
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether every value is there, and none too large to be squared and added.
+
+        One that is too large, or infinite, is refused.
+        """
+        values: Any = np.ascontiguousarray(self.values)
+        if not values.size or _kernel.first_beyond(values, LARGEST_VALUE) < 0:
+            return True
+        missing = np.isnan(values)
+        if (np.abs(values) > LARGEST_VALUE).any():
+            names = [name for column in self.columns for name in column.names]
+            checked_points(np.where(missing, 0.0, values), columns=names)
+        return not missing.any()
+
+    def taken(self, which: slice | NDArray[Any]) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.columns, self.values[which], self.levels)
+
+    @classmethod
+    def together(cls, parts: Sequence[Rows]) -> Rows:
+        """Return the rows of all parts, in order.
+
+        Examples
+        --------
+        >>> color = (Column("color", "category"),)
+        >>> one = Rows(color, np.array([[0.0]]), {"color": ("red",)})
+        >>> other = Rows(color, np.array([[0.0], [1.0]]), {"color": ("blue", "red")})
+        >>> both = Rows.together([one, other])
+        >>> both.levels, both.values.ravel().tolist()
+        ({'color': ('red', 'blue')}, [0.0, 1.0, 0.0])
+        """
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        joined: Any = np.concatenate([part.values for part in parts])  # mypy loses the type
+        levels = dict(first.levels)
+        for name, place in first.places.items():
+            if name not in levels or all(part.levels[name] == levels[name] for part in parts):
+                continue
+            levels[name] = tuple(
+                dict.fromkeys(level for part in parts for level in part.levels[name])
+            )
+            numbers = {level: number for number, level in enumerate(levels[name])}
+            begin = 0
+            for part in parts:
+                new = np.array([numbers[level] for level in part.levels[name]], dtype=np.float64)
+                cells = joined[begin : begin + len(part), place]
+                known = ~np.isnan(cells)
+                cells[known] = new[cells[known].astype(np.intp)]
+                begin += len(part)
+        return cls(first.columns, joined, levels)
