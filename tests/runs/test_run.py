@@ -402,7 +402,7 @@ def test_a_stream_that_never_shows_k_points_says_so(tmp_path: Path) -> None:
     assert [step["waiting"] for step in lines(done.stdout)] == [True, True]
     assert done.stderr.splitlines()[1] == (
         "Nothing was learned: 2 clusters need as many distinct points, the stream has shown 1. "
-        "Ask for fewer clusters."
+        "Ask for fewer: --clusters 1."
     )
 
 

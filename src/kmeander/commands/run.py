@@ -26,6 +26,7 @@ from kmeander.commands.run_options import (
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
 from kmeander.commands.words import count, say
+from kmeander.exceptions import argument
 
 if TYPE_CHECKING:
     from kmeander.records import Step
@@ -138,7 +139,8 @@ def _say_clusters(summary: RunSummary, last: Step, n_clusters: int) -> None:
     if last.surrogate_error is None or last.masses is None:
         say(
             f"Nothing was learned: {count(n_clusters, 'cluster')} need as many distinct points, "
-            f"the stream has shown {summary.n_distinct:,}. Ask for fewer clusters."
+            f"the stream has shown {summary.n_distinct:,}. Ask for fewer: "
+            f"{argument('n_clusters', max(1, summary.n_distinct))}."
         )
         return
     say(

@@ -1,0 +1,85 @@
+"""Files as people have them: none gives nonsense, most just run, the others say what to paste."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from kmeander import KmeanderError
+from kmeander.cli import app
+from tests.runs import untidy
+from tests.runs.untidy import Untidy, write
+from tests.sources.test_sources import blocks_of, opened
+
+READABLE = [pytest.param(file, id=file.name) for file in untidy.corpus()]
+REFUSED = [pytest.param(file, id=file.name) for file in untidy.refused()]
+
+
+def run(*words: str) -> tuple[bool, str]:
+    """Run the program; return whether it ended well, and what it said to people."""
+    done = CliRunner().invoke(app, ["run", *words, "--steps", "/dev/null"])
+    if done.exception is None:
+        return done.exit_code == 0, done.stderr
+    assert isinstance(done.exception, KmeanderError), done.exception
+    return False, str(done.exception)
+
+
+def options(message: str) -> list[list[str]]:
+    """Return the options that a message names, as one would paste them."""
+    words = re.findall(r"""--[a-z-]+|\(|(?:"[^"]*"|'(?:[^']|'"'"')*'|[^\s'"])+""", message)
+    found = []
+    for option, value in zip(words, [*words[1:], ""], strict=True):
+        if option.startswith("--"):
+            bare = value if value in (",", ".") else value.rstrip(").,:")
+            found.append([option, *shlex.split(bare)])
+    return found
+
+
+@pytest.mark.parametrize("file", READABLE)
+def test_what_people_call_readable_is_read_as_they_do(file: Untidy, tmp_path: Path) -> None:
+    path = write(file, tmp_path)
+    source = opened(path)
+    points = np.concatenate([block.points for block in blocks_of(source)])
+    assert source.selection.features == file.columns
+    np.testing.assert_allclose(points, file.rows, rtol=1e-12)
+
+
+@pytest.mark.parametrize("file", READABLE)
+def test_what_people_call_readable_runs_without_an_option(file: Untidy, tmp_path: Path) -> None:
+    path = write(file, tmp_path)
+    ended_well, said = run(str(path), "--clusters", "2")
+    assert ended_well, said
+    assert f"{path}: {untidy.N_ROWS} rows in 1 batch" in said
+    for words in file.said:
+        assert words in said
+
+
+@pytest.mark.parametrize("file", REFUSED)
+def test_what_is_refused_says_what_to_paste(file: Untidy, tmp_path: Path) -> None:
+    path = write(file, tmp_path)
+    ended_well, said = run(str(path), "--clusters", "2")
+    assert not ended_well
+    assert said == file.refused.format(path)
+    advice = options(said)
+    assert len(advice) == file.pasted
+    for words in advice:
+        ended_well, said = run(str(path), "--clusters", "2", *words)
+        assert ended_well, (words, said)
+
+
+def test_one_row_says_how_many_clusters_it_makes(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("a,b\n1.5,2\n")
+    _, said = run(str(path), "--clusters", "2")
+    line = said.splitlines()[-1]
+    assert line == (
+        "Nothing was learned: 2 clusters need as many distinct points, the stream has shown 1. Ask "
+        "for fewer: --clusters 1."
+    )
+    ended_well, said = run(str(path), *options(line)[0])
+    assert ended_well and "Nothing was learned" not in said
