@@ -257,7 +257,7 @@ def expected(tmp_path: Path, **settings: Any) -> dict[str, bytes]:
 
 
 def test_a_csv_of_assignments_has_one_line_of_names(tmp_path: Path) -> None:
-    settings = {"assignments": tmp_path / "rows.csv"}
+    settings: dict[str, Any] = {"assignments": tmp_path / "rows.csv"}
     out = make(tmp_path / "out")
     halfway(out, **settings)
     run(STREAM, **small(out, **settings))

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from kmeander.exceptions import InputError
 from kmeander.sources.block import Block
-from kmeander.sources.files import FileSource, Reading
+from kmeander.sources.csv_format import CsvFormat
+from kmeander.sources.files import FileSource
+from kmeander.sources.reading import Reading
 from kmeander.sources.reasons import reason_for
 from kmeander.sources.selection import Selection, Wanted
-from kmeander.sources.text_formats import CsvFormat, JsonFormat
+from kmeander.sources.text_formats import JsonFormat
 from tests.mock_kafka import MockCluster
 from tests.program import kmeander
 
@@ -113,7 +115,7 @@ def test_an_ndjson_row_is_always_one_line(lines: list[bytes]) -> None:
 
 @given(st.lists(st.sampled_from(CSV_PIECES), max_size=8))
 def test_a_csv_row_is_always_one_line(lines: list[bytes]) -> None:
-    form = CsvFormat(",", ["a", "b"])
+    form = CsvFormat(Reading(header=["a", "b"]))
     form.begin(b"", "x")
     form.select(Selection(("a", "b")))
     assert_each_line_is_read_as_if_alone(form, lines)
