@@ -46,7 +46,7 @@ def section(command: Callable[..., Any]) -> str:
     options = [
         (info, parameter, kind)
         for info, parameter, kind in parameters
-        if isinstance(info, OptionInfo)
+        if isinstance(info, OptionInfo) and not info.hidden
     ]
     told, _, example = inspect.cleandoc(command.__doc__ or "").partition("\n\nExample: ")
     usage = " ".join(

@@ -12,12 +12,11 @@ def median(values: list[float]) -> float:
 
 
 def spread(values: list[float]) -> float:
-    """The range of the middle 90 %, or of 98 %, as a standard deviation; or that itself."""
+    """The range of the middle 98 %, as a standard deviation; or that itself."""
     ordered, last = sorted(values), len(values) - 1
-    for share, deviations in ((0.05, 3.289707253902945), (0.01, 4.652695748081682)):
-        low, high = ordered[math.floor(share * last)], ordered[math.ceil((1 - share) * last)]
-        if high > low:
-            return (high - low) / deviations
+    low, high = ordered[math.floor(0.01 * last)], ordered[math.ceil(0.99 * last)]
+    if high > low:
+        return (high - low) / 4.652695748081682
     mean = sum(values) / len(values)
     return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 

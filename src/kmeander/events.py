@@ -10,7 +10,9 @@ from kmeander.exceptions import InputError, shown
 from kmeander.plain_values import each_of, record_values
 
 # In the order in which they are listed.
-KINDS = ("drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank", "trend")
+KINDS = (
+    "drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank", "trend", "rescaled",
+)  # fmt: skip
 # Those that are tests, of which an unchanging stream shows few.
 ALARMS = ("drift", "moved", "grew", "shrank", "trend")
 
@@ -26,14 +28,16 @@ class Event:
         ``"born"``: a new cluster where there was none; ``"split"``: a new cluster out of `other`;
         ``"died"``: a cluster that gets no points any more was given up; ``"absorbed"``: its points
         are those of `other` now; ``"moved"``, ``"grew"``, ``"shrank"``: its mean, or its share of
-        the batch, differs from before beyond what is usual; ``"trend"``: it has walked slowly.
+        the batch, differs from before beyond what is usual; ``"trend"``: it has walked slowly;
+        ``"rescaled"``: the unit of a column follows its spread, which has changed for some batches.
     cluster : int or None
         Id of the cluster; None for a drift.
     other : int or None
         Id of the cluster that it came from, or that it is part of now.
     value : float or None
         How much: of a drift epsilon, of a move the distance, of a trend the distance in standard
-        deviations of the cluster, otherwise the share of the batch.
+        deviations of the cluster, of a unit how many times its former self it is, or None where the
+        column begins to vary; otherwise the share of the batch.
     was : float or None
         Share before, of a cluster that grew or shrank; standard error of epsilon for a drift.
     z : float or None
@@ -43,6 +47,8 @@ class Event:
         Found in the last so many batches together; None in the newest alone.
     unconfirmed : bool
         The noise of the stream is not known yet: see `Noise`. Not counted as an alarm.
+    column : str or None
+        Of a unit that changed: that of the prepared column.
 
     Examples
     --------
@@ -62,9 +68,16 @@ class Event:
     z: float | None = None
     over: int | None = None
     unconfirmed: bool = False
+    column: str | None = None
 
     def words(self) -> str:
         """Return it as half a sentence."""
+        if self.kind == "rescaled":
+            if self.value is None:
+                return f"{self.column} begins to vary, and counts from now on"
+            return (
+                f"{self.column} is rescaled: its spread is about {_times(self.value)} what it was"
+            )
         doubts = [] if self.z is None else [f"z {self.z:.1f}"]
         doubts += ["unconfirmed"] if self.unconfirmed else []
         z = "" if self.over is None else f" over the last {self.over} batches"

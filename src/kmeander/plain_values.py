@@ -86,6 +86,11 @@ class PlainValues:
             return value
         return tuple(tuple(item) if isinstance(item, list) else item for item in value)
 
+    def counts(self, name: str, default: Any = ...) -> Any:
+        """Return whole numbers by name, as a dict."""
+        value = self._taken(name, default, "whole numbers by name", _are_counts, least=-math.inf)
+        return value if value is None else dict(value)
+
     def array(
         self,
         name: str,
@@ -184,8 +189,18 @@ def is_share(value: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is text, a number, true, false or nothing."""
+    """Whether a value is text, a number, true, false or nothing, or lists and dicts of such."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and is_plain(inside) for key, inside in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(is_plain, value))
     return value is None or isinstance(value, str | int | float)
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and is_whole(number) for key, number in value.items()
+    )
 
 
 # How the fields of a record are taken, by their annotation.
@@ -196,6 +211,8 @@ _TAKEN_AS: dict[str, Callable[[PlainValues, str, Any], Any]] = {
     "float | None": PlainValues.number,
     "bool": PlainValues.truth,
     "str": PlainValues.text,
+    "str | None": PlainValues.text,
+    "dict[str, int] | None": PlainValues.counts,
     "tuple[int, ...]": lambda values, name, default: values.items(
         name, default, each=is_whole, rule="whole numbers"
     ),

@@ -335,6 +335,10 @@ class Step:
     n_means : int or None
         Number of weighted means as which the batch came, and by which it is remembered; None where
         it came as the rows themselves.
+    filled : dict of str to int, or None
+        Missing values of the batch that were filled, by column, where rows were prepared: all
+        errors and distances are then in prepared units. None where rows were learned as they came,
+        and in that case not written.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -376,6 +380,7 @@ class Step:
     dropped: tuple[tuple[int, int], ...] = ()
     ended: tuple[tuple[int, int], ...] = ()
     n_means: int | None = None
+    filled: dict[str, int] | None = None
     seconds: float | None = None
 
     @classmethod
@@ -388,6 +393,11 @@ class Step:
         step = object.__new__(cls)
         vars(step).update(values)
         return step
+
+    def of_prepared(self, filled: dict[str, int], rescaled: Sequence[Event]) -> Step:
+        """Return the Step of rows that were prepared: what was filled, and units that changed."""
+        events = (*self.events, *rescaled)
+        return self.made(**{**vars(self), "filled": filled, "events": events})
 
     def words(
         self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
@@ -415,6 +425,8 @@ class Step:
             if entry.name in _IN_MEMORY:
                 continue
             value = getattr(self, entry.name)
+            if entry.name == "filled" and value is None:
+                continue
             if isinstance(value, np.ndarray):
                 value = value.tolist()
             elif entry.name == "events":

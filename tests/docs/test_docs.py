@@ -138,7 +138,7 @@ HOWTO = {
     "choose-rho-and-k": {"python": 4, "sh": 1},
     "late-and-missing": {"python": 2, "sh": 1},
     "replace-minibatchkmeans": {"python": 1, "sh": 0},
-    "standardise": {"python": 1, "sh": 1},
+    "prepare": {"python": 1, "sh": 1},
     "vector-index": {"python": 3, "sh": 0},
 }
 

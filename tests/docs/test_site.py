@@ -155,7 +155,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         3,
         batch_size=100,
         random_state=0,
-        standardize=True,
+        prepare="auto",
         bad_rows=str(folder / "bad.ndjson"),
         steps=str(folder / "steps.jsonl"),
         assignments=f"{folder / 'rows'}/",

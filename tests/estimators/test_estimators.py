@@ -134,6 +134,7 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "max_iter": 300,
         "tol": 0.0,
         "n_threads": None,
+        "prepare": None,
         "random_state": 1,
     }
 

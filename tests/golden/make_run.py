@@ -9,5 +9,5 @@ from tests.streams import golden_stream
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        run(golden_stream()[:3], 3, standardize=True, checkpoint=folder)
+        run(golden_stream()[:3], 3, prepare="auto", checkpoint=folder)
         golden.RUN.write_bytes(max(Path(folder).glob("*.ckpt")).read_bytes())

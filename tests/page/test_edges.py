@@ -57,7 +57,7 @@ def test_without_facts_columns_have_numbers(tmp_path: Path) -> None:
 
 
 def test_chosen_columns_are_shown_in_the_units_of_the_stream(tmp_path: Path) -> None:
-    path = steps_of(tmp_path, standardize=True)
+    path = steps_of(tmp_path, prepare="auto")
     line = json.loads(path.read_text().splitlines()[-1])
     scaled = json.loads(path.read_text().splitlines()[0])["run"]["standardize"]
     story = read_timeline(path, ["x2", "x0"])

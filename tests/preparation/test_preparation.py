@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmeander.exceptions import InputError, InputTypeError
-from kmeander.preparation import FittedPreparation, Preparation, Rows, rows_of
+from kmeander.preparation import FittedPreparation, Preparation, Rows, joined, rows_of
 from kmeander.preparation.tables import rows_of_columns
 from tests import naive_preparation as naive
 from tests.strategies import FINE
@@ -86,7 +86,7 @@ def test_restating_loses_no_bit(seed: int, growth: float, batch: int) -> None:
         after, factors = before.after(rows_of(more))
         if factors is not None:
             points = points * factors
-            mantissas, _ = np.frexp(factors)
+            mantissas, _ = np.frexp(factors[~before.is_unknown])
             assert (mantissas == 0.5).all()
         before = after
         assert before.prepared(rows_of(first)).points.tobytes() == points.tobytes()
@@ -195,10 +195,8 @@ def test_rows_put_together_are_those_of_the_whole_table(columns: list[list[Any]]
     parts = [
         table_of([column[rows] for column in columns]) for rows in (slice(cut), slice(cut, None))
     ]
-    if any(part.columns != whole.columns for part in parts):
-        return  # nothing but gaps says nothing of the kind
     fitted = FittedPreparation.learned(AUTO, whole)
-    together = Rows.together(parts)
+    together = joined(parts)
     assert fitted.prepared(together).points.tobytes() == fitted.prepared(whole).points.tobytes()
 
 

@@ -28,6 +28,7 @@ from kmeander.experiments.grid import QUICK
 from kmeander.kmeans.starts import INITIALISATIONS
 from kmeander.models.settings import FORGETTING
 from kmeander.page.timeline import read_timeline
+from kmeander.preparation.rules import WORDS as PREPARE
 from kmeander.runs.predict import predict
 from kmeander.runs.simulate import Simulation
 from kmeander.sinks import assignment_sink
@@ -41,7 +42,6 @@ from kmeander.sources.numerals import DECIMALS
 from kmeander.sources.times import UNITS
 from kmeander.storage import checkpoint
 from kmeander.storage.checkpoint_folder import CheckpointFolder
-from kmeander.storage.standardizer import Standardizer
 
 PACKAGE = Path(kmeander.__file__).parent
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group's
@@ -288,11 +288,6 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      'bad_rows="error" the run stops at the first and says why.',
      "the list: every row is bad (1 were set aside), so nothing was learned. With --bad-rows error "
      "the run stops at the first and says why."),
-    ("run", lambda _: Standardizer.fitted(np.array([[1.0]])),
-     "standardize=True takes mean and scale from the first batch, which has 1 row. Make batches "
-     "larger.",
-     "--standardize takes mean and scale from the first batch, which has 1 row. Make batches "
-     "larger."),
     ("run", lambda f: run(f / "rows.csv", 1, columns=["a"], centroids=f / "c.txt"),
      'centroids="{}/c.txt" must end in .csv, .parquet, .pq.',
      "--centroids {}/c.txt must end in .csv, .parquet, .pq."),
@@ -439,6 +434,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "rho"): {"NUMBER", "auto"},
         ("run", "refine"): {"swaps", "NUMBER", "none"},
         ("run", "bad_rows"): {*BAD_ROWS, "FILE"},
+        ("run", "prepare"): {*PREPARE, "FILE"},
         ("run", "init"): set(INITIALISATIONS),
         ("run", "forgetting"): set(FORGETTING),
         ("run", "late_rows"): set(LATE),
@@ -447,6 +443,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "order"): order,
         ("run", "decimal"): set(DECIMALS),
         ("run", "time_unit"): set(UNITS),
+        ("run", "season"): {"NUMBER", "PERIOD"},
         ("predict", "decimal"): set(DECIMALS),
         ("predict", "format"): form,
         ("predict", "order"): order,

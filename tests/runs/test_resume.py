@@ -44,7 +44,7 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def words(readings: Path | str, out: Path, *more: str) -> list[str]:
     return [
         "run", str(readings), "--clusters", "4", "--batch-size", "25", "--init", "previous",
-        "--id-column", "id", "--standardize", "--checkpoint", str(out / "checkpoint"),
+        "--id-column", "id", "--prepare", "auto", "--checkpoint", str(out / "checkpoint"),
         "--checkpoint-every", "5", "--steps", str(out / OUTPUTS[0]),
         "--assignments", str(out / OUTPUTS[1]) + "/", "--bad-rows", str(out / OUTPUTS[2]),
         "--centroids", str(out / OUTPUTS[3]), "--model-out", str(out / OUTPUTS[4]), *more,
@@ -335,7 +335,7 @@ def test_a_checkpoint_of_a_newer_kmeander_is_refused(tmp_path: Path) -> None:
         ({"n_clusters": 5}, "n_clusters 3, this one has 5"),
         ({"random_state": 1}, "random_state 0, this one has 1"),
         ({"columns": ["x1"]}, "the columns x0, x1, x2, this one has x1"),
-        ({"standardize": True}, "standardize False, this one has True"),
+        ({"prepare": "auto"}, "prepare none, this one has auto"),
         ({"id_column": "x0"}, "the columns x0, x1, x2, this one has x1, x2"),
         ({"steps": "other.jsonl"}, "steps {}/steps.jsonl, this one has other.jsonl"),
         ({"assignments": None}, "assignments {}/rows.ndjson, this one has none"),
@@ -505,7 +505,7 @@ def limited(n_bytes: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("n_bytes", "option"), [(2_000, "--steps"), (6_000, "--model-out"), (25_000, "--")]
+    ("n_bytes", "option"), [(2_000, "--steps"), (9_000, "--model-out"), (25_000, "--")]
 )
 def test_a_full_disk_ends_in_one_line_and_the_run_can_go_on(
     n_bytes: int, option: str, readings: Path, undisturbed: dict[str, bytes], tmp_path: Path
@@ -555,10 +555,10 @@ def test_a_checkpoint_of_layout_1_goes_on_for_ever(tmp_path: Path) -> None:
     folder = make(tmp_path / "checkpoint")
     (folder / "checkpoint-00000003.ckpt").write_bytes(golden.RUN.read_bytes())
     settings: Any = {"init": "hungarian", "rho": 0.5, "refine": None, "forgetting": "fixed"}
-    resumed = run(
-        golden_stream(), 3, standardize=True, checkpoint=folder, tell=lambda _: None, **settings
-    )
-    whole = run(golden_stream(), 3, standardize=True, **settings)
+    resumed = run(golden_stream(), 3, checkpoint=folder, tell=lambda _: None, **settings)
+    first = golden_stream()[0]
+    scaled = [(points - first.mean(axis=0)) / first.std(axis=0) for points in golden_stream()]
+    whole = run(scaled, 3, **settings)
     assert resumed.resumed_at == 3
     assert resumed.last is not None and resumed.last.centroids is not None
     assert whole.last is not None and whole.last.centroids is not None

@@ -189,7 +189,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
         {"max_points": 100},
         {"rho": "auto", "init": "hungarian"},
         {"refine": None, "init": "current", "forgetting": "fixed"},
-        {"standardize": True},
+        {"prepare": "auto"},
         {"init": "weighted", "n_threads": 2},
     ],
 )

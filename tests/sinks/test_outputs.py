@@ -26,10 +26,10 @@ from kmeander import FSKM, Batch, InputError, StreamError, load, predict, run
 from kmeander.commands.progress import Pace, sparkline
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models.settings import DEFAULTS
+from kmeander.preparation import Preparation
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Progress, RunSummary
 from kmeander.sinks import read_facts, read_steps
-from kmeander.storage.standardizer import Standardizer
 from tests.program import kmeander
 from tests.strategies import FINE, tables
 from tests.streams import drifting_stream
@@ -61,6 +61,9 @@ def learned(batches: list[Any], n_clusters: int = 4) -> list[tuple[Any, Any, Any
         assert model.cluster_ids is not None
         found.append((model.centroids, model.cluster_ids[labels], np.sqrt(squared)))
     return found
+
+
+STANDARD = Preparation(scale="standard", identifiers="keep")
 
 
 def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path) -> None:
@@ -104,7 +107,7 @@ def test_centroids_are_a_table_in_the_units_of_the_stream(readings: Path, tmp_pa
             4,
             batch_size=40,
             exclude=["key"],
-            standardize=True,
+            prepare=STANDARD,
             centroids=tmp_path / name,
         )
     scaler = StandardScaler().fit(STREAM[0])
@@ -148,7 +151,7 @@ def test_two_outputs_do_not_share_a_file(tmp_path: Path) -> None:
 def test_standardised_columns_are_those_of_scikit_learn(tmp_path: Path) -> None:
     steps = tmp_path / "steps.jsonl"
     scales = np.array([1.0, 1000.0, 0.001])
-    summary = run([points * scales for points in STREAM], 4, standardize=True, steps=steps)
+    summary = run([points * scales for points in STREAM], 4, prepare=STANDARD, steps=steps)
     scaler = StandardScaler().fit(STREAM[0] * scales)
     expected = learned([scaler.transform(points * scales) for points in STREAM])
     assert summary.last is not None and summary.last.centroids is not None
@@ -156,23 +159,6 @@ def test_standardised_columns_are_those_of_scikit_learn(tmp_path: Path) -> None:
     facts = read_facts(steps)
     assert facts["standardize"]["mean"] == pytest.approx(scaler.mean_.tolist())
     assert facts["standardize"]["scale"] == pytest.approx(scaler.scale_.tolist())
-
-
-@given(points=tables(st.integers(2, 12), 3, FINE))
-def test_standardising_and_restoring_is_nothing(points: Any) -> None:
-    fitted = Standardizer.fitted(points)
-    assert (fitted.scale > 0).all()
-    restored = fitted.restore(np.asarray(fitted.apply(points), dtype=np.float64))
-    assert restored == pytest.approx(points, abs=1e-8)
-
-
-def test_one_row_is_not_enough_to_standardise() -> None:
-    with pytest.raises(InputError) as caught:
-        run([[[1.0]]], 1, standardize=True)
-    assert str(caught.value) == (
-        "standardize=True takes mean and scale from the first batch, which has 1 row. Make batches "
-        "larger."
-    )
 
 
 def test_facts_of_the_run_stand_in_the_first_line(readings: Path, tmp_path: Path) -> None:
@@ -236,13 +222,13 @@ def test_a_saved_model_predicts_in_python_and_on_the_command_line(
     assert [line["row"] for line in lines] == list(range(240))
 
 
-def test_a_standardised_model_takes_rows_as_they_are(readings: Path, tmp_path: Path) -> None:
+def test_a_model_that_prepares_takes_rows_as_they_are(readings: Path, tmp_path: Path) -> None:
     model, out = tmp_path / "model.km", tmp_path / "out.ndjson"
-    summary = run(readings, 4, batch_size=40, exclude=["key"], standardize=True, model_out=model)
-    pipeline = load(model)
-    rows = pipeline.predict(pd.DataFrame(ROWS, columns=NAMES))
-    labels = pipeline[-1].cluster_ids_[rows].tolist()
-    assert pipeline[-1].step_ == summary.last
+    summary = run(readings, 4, batch_size=40, exclude=["key"], prepare=STANDARD, model_out=model)
+    estimator = load(model)
+    rows = estimator.predict(pd.DataFrame(ROWS, columns=NAMES))
+    labels = estimator.cluster_ids_[rows].tolist()
+    assert estimator.step_ == summary.last
     predict(readings, model, out=out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["cluster"] for line in lines] == labels

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmeander import InputError
+from kmeander.preparation import Rows
 from kmeander.sources.batching import NO_TIME, Batches, Batching, BatchRows, microseconds
 from kmeander.sources.block import BadRow, Block, RowLocation
 from kmeander.sources.reasons import Reason
@@ -27,7 +28,7 @@ def block(first: int, kinds: str, times: list[int] | None = None) -> Block:
     )
     keys = pa.record_batch({"row": pa.array(good, pa.int64())})
     return Block(
-        np.array(good, dtype=float).reshape(-1, 1),
+        Rows.of_numbers(np.array(good, dtype=float).reshape(-1, 1)),
         np.array(good, dtype=np.int64),
         keys,
         keys,

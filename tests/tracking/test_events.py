@@ -19,10 +19,10 @@ from kmeander.events import Explanation, Part
 from kmeander.kmeans.lloyd import Limits, fit_window, nearest
 from kmeander.kmeans.window import Remembered, Summary, Window
 from kmeander.models.settings import DEFAULTS
+from kmeander.tracking.change_test import levels_for
 from kmeander.tracking.drift_test import DriftTest, Estimate
 from kmeander.tracking.explain import explain
 from kmeander.tracking.lineage import Lineage
-from kmeander.tracking.change_test import levels_for
 from kmeander.tracking.tracker import Before, track
 from tests import naive_changes
 

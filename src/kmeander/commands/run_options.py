@@ -18,6 +18,7 @@ from kmeander.commands.values import (
     START,
     TIME_UNIT,
     names,
+    no_longer_standardize,
     pairs,
     refine_of,
     rho_of,
@@ -137,13 +138,17 @@ class ColumnOptions:
         str | None,
         typer.Option(help="Column that says how many points a row stands for."),
     ] = None
-    standardize: Annotated[
-        bool,
+    prepare: Annotated[
+        str | None,
         typer.Option(
-            "--standardize",
-            help="Scale columns by mean and spread of the first batch.",
+            metavar="auto|none|FILE",
+            help="Put columns on one scale, fill gaps, encode categories, leave out ids and times; "
+            "or learn rows as they are; or rules in TOML.",
         ),
-    ] = False
+    ] = None
+    standardize: Annotated[
+        bool | None, typer.Option("--standardize", hidden=True), no_longer_standardize
+    ] = None
     bad_rows: Annotated[
         str,
         typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from typing import NoReturn
 
 import typer
 
@@ -38,6 +39,14 @@ def refine_of(text: str) -> str | int | None:
         return int(text)
     raise typer.BadParameter(
         f"--refine must be swaps, none or a number of swaps to try of at least 1, got {text!r}"
+    )
+
+
+def no_longer_standardize(_: bool) -> NoReturn:
+    """Say what to write instead of an option that there was."""
+    raise typer.BadParameter(
+        "--standardize is gone: write --prepare auto, or --prepare rules.toml with "
+        'scale = "standard" in that file'
     )
 
 

@@ -19,24 +19,27 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from kmeander.arrays import (
     Centroids,
     Labels,
     Points,
-    checked_points,
     checked_weights,
 )
+from kmeander.estimators.reading import in_place, read_points, read_rows
 from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import CheckpointError, InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings
+from kmeander.models.state import State
+from kmeander.preparation import Preparation, Rows, rows_of
 from kmeander.records import Batch, Ids, Step
 from kmeander.storage import checkpoint, model_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from kmeander.arguments import RandomState
 
 
@@ -60,7 +63,9 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_steps_: int
     n_features_in_: int
     step_: Step
+    prepare: Preparation | str | None
     _model: StreamModel
+    _learned: State  # what is shown: all of it is replaced at once
     _model_class: ClassVar[type[StreamModel]]
     _parameters: ClassVar[tuple[str, ...]]  # of the model's settings
     # Their values, as they were when the model was made; None where that was elsewhere.
@@ -101,9 +106,10 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         never given to another cluster.
 
         Safe while another thread runs `partial_fit`: it sees the centroids before the batch or
-        those after it.
+        those after it. Rows that the preparation leaves out are in none: -1.
         """
-        return nearest(*self._points_and_centroids(X), self.n_threads)[0]
+        points, centroids, kept = self._points_and_centroids(X)
+        return in_place(nearest(points, centroids, self.n_threads)[0], kept, -1)
 
     def predict_ids(self, X: ArrayLike) -> Ids:
         """Return the id of the cluster of each row, which is never given to another cluster.
@@ -115,12 +121,11 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         >>> (model.predict_ids([[0.5], [10.5]]) == model.ids_[[0, 2]]).all().item()
         True
         """
-        step = getattr(self, "step_", None)  # read once: another thread may replace it
-        if step is None or step.centroids is None:
-            raise NotFittedError(self._why_not_fitted())
-        points = self._read(X, reset=False)[0]
-        found: Ids = step.ids[nearest(points, step.centroids, self.n_threads)[0]]
-        return found
+        points, learned, kept = self._points_and_state(X)
+        assert learned.lineage is not None
+        assert learned.centroids is not None
+        labels = nearest(points, learned.centroids, self.n_threads)[0]
+        return in_place(learned.lineage.ids[labels], kept, -1)
 
     def acknowledge(self) -> Self:
         """Take the present as the baseline: what has changed so far is not told again.
@@ -134,23 +139,46 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def transform(self, X: ArrayLike) -> Points:
         """Return the distance of each row to each centroid."""
-        points, centroids = self._points_and_centroids(X)
+        points, centroids, kept = self._points_and_centroids(X)
         distances = np.empty((len(points), len(centroids)))
         for k in range(len(centroids)):
             distances[:, k] = np.sqrt(nearest(points, centroids[k : k + 1], self.n_threads)[1])
         # float32 for float32, unless a distance is too large for it.
         if points.dtype == np.float32 and distances.max() <= np.finfo(np.float32).max:
-            return distances.astype(np.float32)
-        return distances
+            distances = distances.astype(np.float32)
+        return in_place(distances, kept, np.nan)
 
     def score(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return minus the weighted sum of squared distances to the nearest centroid."""
-        points, centroids = self._points_and_centroids(X)
-        weights = checked_weights(sample_weight, len(points))
+        points, centroids, kept = self._points_and_centroids(X)
+        weights = checked_weights(sample_weight, len(points) if kept is None else len(kept))
+        if weights is not None and kept is not None:
+            weights = weights[kept]
         squared = nearest(points, centroids, self.n_threads)[1]
         return -float((squared if weights is None else weights * squared).sum())
+
+    def centers_frame(self) -> pd.DataFrame:
+        """Return the centroids as a pandas frame, by cluster id, in the columns that were learned.
+
+        Where rows are prepared that is in their units, a category is its most frequent level.
+        """
+        import pandas as pd
+
+        if not hasattr(self, "cluster_centers_"):
+            raise NotFittedError(self._why_not_fitted())
+        learned = self._learned
+        assert learned.centroids is not None
+        index = pd.Index(self.cluster_ids_, name="cluster")
+        if learned.preparation is not None:
+            return pd.DataFrame(
+                learned.preparation.restored_columns(learned.centroids), index=index
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{place}" for place in range(learned.centroids.shape[1])]
+        return pd.DataFrame(learned.centroids, index=index, columns=names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file, from which `kmeander.load` makes it again.
@@ -166,6 +194,8 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 "Pickle it, or save the model that it holds."
             )
         params = self.get_params()
+        if isinstance(params["prepare"], Preparation):
+            params["prepare"] = params["prepare"].to_dict()
         if not isinstance(params["random_state"], Integral | NoneType):
             if not hasattr(self, "_model"):
                 raise CheckpointError(
@@ -187,12 +217,17 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         raise TypeError(f"{type(self).__name__} is abstract.")
 
     def _fit(self, X: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        points, features = self._read(X, reset=True, copy=True)
-        batch = Batch.of_points(0, points, sample_weight, concept=0)
-        settings = self._settings()
-        self._model_class.of(settings, 0).check_fit(batch)  # before a generator is drawn from
-        model = self._model_class.of(settings, self.random_state)
-        step = model.fit(batch)
+        settings, rows = self._settings(), None
+        if settings.rules is not None:
+            rows, features = read_rows(X)
+            model = self._model_class.of(settings, self.random_state)
+            step = model.learn(rows, sample_weight, concept=0, anew=True)
+        else:
+            points, features = read_points(self, X, reset=True, copy=True)
+            batch = Batch.of_points(0, points, sample_weight, concept=0)
+            self._model_class.of(settings, 0).check_fit(batch)  # before a generator is drawn from
+            model = self._model_class.of(settings, self.random_state)
+            step = model.fit(batch)
         self._warn_unless_converged(model, step)
         assert step.masses is not None
         n_distinct = int(np.count_nonzero(step.masses))
@@ -203,7 +238,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._publish(model, features)
+        self._publish(model, features, rows=rows)
         return self
 
     def _learn(
@@ -211,9 +246,13 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ) -> Self:
         """Learn one batch with the model as it is, under the present parameters."""
         known = getattr(self, "_model", None)
-        points, features = self._read(X, reset=known is None, copy=True)
-        index = 0 if known is None else known.learned.n_steps
-        batch = Batch.of_points(index, points, sample_weight, elapsed, concept)
+        rows = batch = None
+        if self.prepare is not None:
+            rows, features = read_rows(X)
+        else:
+            points, features = read_points(self, X, reset=known is None, copy=True)
+            index = 0 if known is None else known.learned.n_steps
+            batch = Batch.of_points(index, points, sample_weight, elapsed, concept)
         given = tuple(map(vars(self).get, self._parameters))
         if known is None:
             model = self._model_class.of(self._settings(), self.random_state)
@@ -223,57 +262,41 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             model = self._model_class.of(self._settings(), known.seed)
             model.take_over(known)
         before = model.learned
-        step = model.step(batch)
+        if rows is not None:
+            step = model.learn(rows, sample_weight, elapsed=elapsed, concept=concept)
+        else:
+            assert batch is not None
+            step = model.step(batch)
         if not (step.converged or step.waiting):
             try:
                 self._warn_unless_converged(model, step)
             except Warning:
                 model.learned = before  # the estimator is as it was
                 raise
-        self._publish(model, features, given)
+        self._publish(model, features, given, rows)
         return self
 
-    def _read(
-        self, X: ArrayLike, *, reset: bool, copy: bool = False
-    ) -> tuple[Points, dict[str, Any]]:
-        """Return the points of `X`, and what is then known of the features."""
-        known = vars(self)
-        if (
-            not reset
-            and type(X) is np.ndarray
-            and X.ndim == 2
-            and len(X) > 0
-            and X.dtype.char in "fd"
-            and X.shape[1] == known["n_features_in_"]
-            and "feature_names_in_" not in known
-        ):
-            # Of a plain array scikit-learn would find out nothing more, and take a while for it.
-            return checked_points(X, copy=copy), {"n_features_in_": X.shape[1]}
-        # scikit-learn knows data frames, feature names and what its own checks expect, and notes
-        # features before it has seen all values: on a stand-in, since a bad batch must not show.
-        # Values are looked at by checked_points, which says where a bad one is.
-        stand_in = type(self).__new__(type(self))
-        stand_in.__dict__.update(known)
-        try:
-            array = validate_data(stand_in, X, reset=reset, dtype=None, ensure_all_finite=False)
-        except np.exceptions.DTypePromotionError as error:
-            raise InputError(
-                f"X has columns whose types do not go together ({error}). Convert dates and "
-                "durations to numbers first, or leave them out."
-            ) from error
-        features: dict[str, Any] = {
-            name: stand_in.__dict__[name]
-            for name in ("n_features_in_", "feature_names_in_")
-            if name in stand_in.__dict__
-        }
-        names = features.get("feature_names_in_") if hasattr(X, "columns") else None
-        return checked_points(array, columns=names, copy=copy), features
+    def _points_and_centroids(
+        self, X: ArrayLike
+    ) -> tuple[Points, Centroids, NDArray[np.bool_] | None]:
+        points, learned, kept = self._points_and_state(X)
+        assert learned.centroids is not None
+        return points, learned.centroids, kept
 
-    def _points_and_centroids(self, X: ArrayLike) -> tuple[Points, Centroids]:
+    def _points_and_state(self, X: ArrayLike) -> tuple[Points, State, NDArray[np.bool_] | None]:
+        """Return points, what is known, and which rows are points where some are left out."""
         if not hasattr(self, "cluster_centers_"):
             raise NotFittedError(self._why_not_fitted())
-        centroids = self.cluster_centers_  # read once: another thread may replace it
-        return self._read(X, reset=False)[0], centroids
+        learned = self._learned  # read once: another thread may replace it
+        if learned.preparation is None:
+            return read_points(self, X, reset=False)[0], learned, None
+        points, _, kept = learned.preparation.prepared(rows_of(X))
+        if not len(points):
+            raise InputError(
+                "every row of X lacks a value, and the preparation leaves such rows out. Fill them "
+                "first."
+            )
+        return points, learned, kept
 
     def _why_not_fitted(self) -> str:
         name = type(self).__name__
@@ -303,7 +326,9 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _resume(self, model: StreamModel, feature_names: list[str] | None) -> None:
         """Become what `save` wrote."""
-        features: dict[str, Any] = {"n_features_in_": model.n_features}
+        preparation = model.learned.preparation
+        n_features = model.n_features if preparation is None else len(preparation.columns)
+        features: dict[str, Any] = {"n_features_in_": n_features}
         if feature_names is not None:
             features["feature_names_in_"] = np.array(feature_names, dtype=object)
         self._publish(model, features)
@@ -321,14 +346,16 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         model: StreamModel,
         features: dict[str, Any],
         given: tuple[object, ...] | None = None,
+        rows: Rows | None = None,
     ) -> None:
-        """Show what `model` has learned, all at once."""
+        """Show what `model` has learned, from `rows` the last time, all at once."""
         learned = model.learned
         step = learned.step
         assert step is not None
         shown: dict[str, Any] = {
             **features,
             "_model": model,
+            "_learned": learned,
             "_given": given,
             "n_steps_": learned.n_steps,
             "step_": step,
@@ -337,12 +364,16 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             assert step.surrogate_error is not None
             assert step.ids is not None
             labels = learned.window.newest_labels(step.n_means or step.n_points)
+            ids = step.ids[labels]
+            if rows is not None and learned.preparation is not None:
+                kept = learned.preparation.kept(rows)
+                labels, ids = in_place(labels, kept, -1), in_place(ids, kept, -1)
             shown |= {
                 "cluster_centers_": learned.centroids,
                 "cluster_ids_": step.ids,
                 "cluster_weights_": step.masses,
                 "labels_": labels,
-                "ids_": step.ids[labels],
+                "ids_": ids,
                 "inertia_": step.surrogate_error * step.mass,
                 "surrogate_error_": step.surrogate_error,
                 "n_iter_": step.n_iter,

@@ -13,12 +13,10 @@ from kmeander.estimators.base import StreamKMeans
 from kmeander.estimators.turns import turn_of
 from kmeander.models import FSKM, PSKM
 from kmeander.models.settings import IN_PAPER, PrivilegedSettings, Settings
+from kmeander.preparation import Preparation
 from kmeander.storage import model_file
-from kmeander.storage.standardizer import Standardizer
 
 if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
     from kmeander.arguments import RandomState
 
 
@@ -64,6 +62,11 @@ class ForgetfulKMeans(StreamKMeans):
     tol : float, default=0.0
         Stop once the squared moves of the centroids sum to at most `tol` times the mean variance
         of the columns; 0 goes on until no label changes.
+    prepare : {None, "auto"} or Preparation, default=None
+        How the rows of a table become points: ``"auto"`` puts columns on one scale, fills what is
+        missing, turns categories into numbers, and leaves out ids and times; see `Preparation`. By
+        default rows are learned as they are. `kmeander.run` and ``kmeander run`` default to
+        ``"auto"``.
     n_threads : int, optional
         By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
     alarm_rate : float, default=0.001
@@ -79,6 +82,7 @@ class ForgetfulKMeans(StreamKMeans):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In prepared columns and units, where rows are prepared; see `centers_frame`.
     cluster_ids_ : ndarray of shape (n_clusters,)
         Id of the cluster in each row of `cluster_centers_`: it lasts as long as the cluster does,
         and is never given to another. ``cluster_ids_[labels]`` are the ids of points.
@@ -136,6 +140,7 @@ class ForgetfulKMeans(StreamKMeans):
         n_threads: int | None = Settings.n_threads,
         alarm_rate: float = Settings.alarm_rate,
         season: int | None = Settings.season,
+        prepare: Preparation | str | None = Settings.prepare,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -150,6 +155,7 @@ class ForgetfulKMeans(StreamKMeans):
         self.n_threads = n_threads
         self.alarm_rate = alarm_rate
         self.season = season
+        self.prepare = prepare
         self.random_state = random_state
 
     @classmethod
@@ -200,7 +206,7 @@ class PrivilegedKMeans(StreamKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
-    max_iter, tol, n_threads, alarm_rate, season, random_state
+    max_iter, tol, n_threads, alarm_rate, season, prepare, random_state
         As for `ForgetfulKMeans`.
 
     Attributes
@@ -234,6 +240,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         n_threads: int | None = PrivilegedSettings.n_threads,
         alarm_rate: float = PrivilegedSettings.alarm_rate,
         season: int | None = PrivilegedSettings.season,
+        prepare: Preparation | str | None = PrivilegedSettings.prepare,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -242,6 +249,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         self.n_threads = n_threads
         self.alarm_rate = alarm_rate
         self.season = season
+        self.prepare = prepare
         self.random_state = random_state
 
     def partial_fit(
@@ -277,12 +285,10 @@ _ESTIMATORS: dict[str, type[ForgetfulKMeans] | type[PrivilegedKMeans]] = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
+def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans:
     """Return the estimator that `save` wrote to `path`; it goes on where it was.
 
-    A model of a run that standardised its columns comes with the scaler before it, as a
-    scikit-learn ``Pipeline`` that predicts rows as the stream has them; its last step is the
-    estimator.
+    A model whose run prepared its rows takes rows as the stream had them.
 
     Examples
     --------
@@ -295,32 +301,17 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans | P
     return from_saved(model_file.read(path))
 
 
-def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans | Pipeline:
-    """Return the estimator of a saved state, with the scaler before it if it has one."""
+def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans:
+    """Return the estimator of a saved state."""
     estimator_class = _ESTIMATORS[state["estimator"]]
     params = state["params"]
     if estimator_class is ForgetfulKMeans:
         params = {**IN_PAPER, **params}  # a file from before some were parameters
+    rules = params.get("prepare")
+    if isinstance(rules, Mapping):
+        params = {**params, "prepare": Preparation.from_dict(rules)}
     estimator = estimator_class(**params)
-    standardizer, names = model_file.standardizer_of(state), state.get("feature_names_in") or []
     if state.get("model") is not None:
-        known = (
-            (names or None) if standardizer is None else None
-        )  # the first of a pipeline knows the names
-        estimator._resume(estimator._model_class.from_state(state["model"]), known)
-    return estimator if standardizer is None else _with_scaler(standardizer, names, estimator)
-
-
-def _with_scaler(standardizer: Standardizer, names: list[str], estimator: StreamKMeans) -> Pipeline:
-    """Return a pipeline of scikit-learn's scaler, as if it had been fitted, and the estimator."""
-    import numpy as np
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler()
-    scaler.mean_, scaler.scale_ = standardizer.mean.copy(), standardizer.scale.copy()
-    scaler.var_ = scaler.scale_**2
-    scaler.n_features_in_ = len(scaler.mean_)
-    scaler.n_samples_seen_ = 0
-    scaler.feature_names_in_ = np.array(names, dtype=object)
-    return Pipeline([("scale", scaler), ("cluster", estimator)])
+        model = estimator._model_class.from_state(state["model"])
+        estimator._resume(model, state.get("feature_names_in"))
+    return estimator

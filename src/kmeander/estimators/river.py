@@ -18,6 +18,8 @@ from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
+from kmeander.preparation import Preparation, Rows
+from kmeander.preparation.tables import rows_of_columns
 from kmeander.records import Batch, Step
 
 try:
@@ -26,7 +28,7 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError("kmeander.river needs river: pip install 'kmeander[river]'") from error
 
-Row = dict[Hashable, float]
+Row = dict[Hashable, Any]
 
 
 class ForgetfulKMeans(base.Clusterer):
@@ -36,8 +38,8 @@ class ForgetfulKMeans(base.Clusterer):
     `kmeander.ForgetfulKMeans.partial_fit` would. Predictions follow from the batches learned, and
     0 until the first of them (river's clusterers must always answer).
 
-    A feature that a row lacks counts as 0, as everywhere in river. The features are those of the
-    first batch; one that comes up later is left out.
+    A feature that a row lacks counts as 0, as everywhere in river; with `prepare` it is a missing
+    value. The features are those of the first batch; one that comes up later is left out.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ class ForgetfulKMeans(base.Clusterer):
         Rows that are learned together. A small batch follows faster, a large one is surer, and
         `rho` forgets by batches.
     init, rho, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, alarm_rate, \
-season
+season, prepare
         As for `kmeander.ForgetfulKMeans`.
     seed : int, optional
         Decides the k-means++ seedings.
@@ -91,6 +93,7 @@ season
         n_threads: int | None = Settings.n_threads,
         alarm_rate: float = Settings.alarm_rate,
         season: int | None = Settings.season,
+        prepare: Preparation | str | None = Settings.prepare,
         seed: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -108,6 +111,7 @@ season
         self.n_threads = n_threads
         self.alarm_rate = alarm_rate
         self.season = season
+        self.prepare = prepare
         self.seed = seed
         self.features: tuple[Hashable, ...] = ()
         self._waiting: list[Row] = []
@@ -115,11 +119,19 @@ season
         self._model = FSKM.of(Settings(**options), seed)
 
     @property
-    def centers(self) -> dict[int, Row]:
-        """The features of each cluster's centre."""
+    def centers(self) -> dict[int, dict[Hashable, Any]]:
+        """The features of each cluster's centre, of a category the most frequent level."""
         centroids = self._model.centroids
         if centroids is None:
             return {}
+        preparation = self._model.learned.preparation
+        if preparation is not None:
+            names = {str(name): name for name in self.features}
+            restored = preparation.restored_columns(centroids)
+            return {
+                k: {names.get(name, name): column[k] for name, column in restored.items()}
+                for k in range(len(centroids))
+            }
         return {
             k: dict(zip(self.features, centre, strict=True))
             for k, centre in enumerate(centroids.tolist())
@@ -144,7 +156,7 @@ season
             Numbers by the names of their features.
         """
         with turn_of(self):
-            self._take([_checked_row(x)])
+            self._take([self._row(x)])
 
     def learn_many(self, X: Any) -> None:
         """Take the rows of a frame, as `learn_one` would one after another.
@@ -153,7 +165,7 @@ season
         ----------
         X : data frame of pandas, polars, or another that river reads
         """
-        _, rows = _checked_frame(X)
+        _, rows = self._frame(X)
         if rows:
             with turn_of(self):
                 self._take(rows)
@@ -166,7 +178,7 @@ season
         x : dict
             Numbers by the names of their features.
         """
-        return int(self._labels([_checked_row(x)])[0])
+        return int(self._labels([self._row(x)])[0])
 
     def predict_many(self, X: Any) -> Any:
         """Return the cluster of each row, as a series of the frame's own kind.
@@ -175,8 +187,19 @@ season
         ----------
         X : data frame of pandas, polars, or another that river reads
         """
-        frame, rows = _checked_frame(X)
+        frame, rows = self._frame(X)
         return dataframe.to_native_series(self._labels(rows), name="cluster", like=frame)
+
+    def _row(self, x: Mapping[Hashable, Any]) -> Row:
+        return _checked_row(x) if self.prepare is None else dict(x)
+
+    def _frame(self, X: Any) -> tuple[Any, list[Row]]:
+        if self.prepare is None:
+            return _checked_frame(X)
+        frame = dataframe.into_frame(X)
+        columns = [frame[name].to_list() for name in frame.columns]
+        rows = zip(*columns, strict=True)
+        return frame, [dict(zip(frame.columns, row, strict=True)) for row in rows]
 
     def _take(self, rows: list[Row]) -> None:
         """Queue rows, and learn the batches that they complete."""
@@ -192,15 +215,26 @@ season
             features = self.features or tuple(
                 sorted({name for row in batch for name in row}, key=_in_order)
             )
-            self._model.step(Batch(self._model.n_steps, _columns(batch, features)))
+            if self.prepare is None:
+                self._model.step(Batch(self._model.n_steps, _columns(batch, features)))
+            else:
+                self._model.learn(_table(batch, features))
             self.features = features
             del self._waiting[: self.batch_size]
 
     def _labels(self, rows: list[Row]) -> Labels:
         if self._model.centroids is None or not rows:
             return np.zeros(len(rows), dtype=np.int32)
-        points = _columns(rows, self.features)
-        return nearest(points, self._model.centroids, self.n_threads)[0]
+        preparation = self._model.learned.preparation
+        if preparation is None:
+            points = _columns(rows, self.features)
+            return nearest(points, self._model.centroids, self.n_threads)[0]
+        points, _, kept = preparation.prepared(_table(rows, self.features))
+        labels = np.full(len(rows), -1, dtype=np.int32)  # of rows that the preparation leaves out
+        if len(points):
+            found = nearest(points, self._model.centroids, self.n_threads)[0]
+            labels[slice(None) if kept is None else kept] = found
+        return labels
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -243,6 +277,11 @@ def _checked_frame(X: Any) -> tuple[Any, list[Row]]:
 def _columns(rows: list[Row], features: tuple[Hashable, ...]) -> Points:
     """Return rows as an array; what a row lacks is 0."""
     return np.array([[row.get(name, 0.0) for name in features] for row in rows], dtype=np.float64)
+
+
+def _table(rows: list[Row], features: tuple[Hashable, ...]) -> Rows:
+    """Return rows to be prepared."""
+    return rows_of_columns({str(name): [row.get(name) for row in rows] for name in features})
 
 
 def _in_order(name: Hashable) -> tuple[str, Any]:

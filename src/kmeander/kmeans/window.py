@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kmeander import _kernel
-from kmeander.arrays import Labels, Masses, Points, Weights
+from kmeander.arrays import Labels, Masses, Points, Weights, frozen
 from kmeander.kmeans.forgetting import AGE_ROUNDING
 
 
@@ -53,6 +53,16 @@ class Remembered:
 
     def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
         return Remembered, (self.points, self.weights, self.summary)
+
+    def rescaled(self, factors: Weights) -> Remembered:
+        """Return the batch with each column multiplied by its factor."""
+        points: Any = self.points * factors.astype(self.points.dtype)
+        summary = self.summary
+        if summary is not None and summary.within > 0:
+            before, after = np.var(self.points, axis=0).sum(), np.var(points, axis=0).sum()
+            growth = after / before if before > 0 else float((factors * factors).mean())
+            summary = replace(summary, within=summary.within * float(growth))
+        return Remembered(frozen(points), self.weights, summary)
 
     @property
     def weights_or_ones(self) -> Weights:
@@ -252,6 +262,14 @@ class Window:
         )
         vars(joined)["has_summaries"] = summary is not None or self.has_summaries
         return joined
+
+    def rescaled(self, factors: Weights) -> Window:
+        """Return the window with each column multiplied by its factor, not yet partitioned.
+
+        Where the factors differ, what summaries hide is taken to grow as their means' scatter does.
+        """
+        batches = tuple([batch.rescaled(factors) for batch in self.batches])
+        return Window(self.rho, batches, self.ages)
 
     def divided(self, partition: _kernel.Partition) -> Window:
         """Return the window under a new partition of all its points."""

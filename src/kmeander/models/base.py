@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike
 
 from kmeander.arguments import seed_from
-from kmeander.arrays import Centroids, Labels
-from kmeander.exceptions import CheckpointError, InputError, shown
+from kmeander.arrays import Centroids, Labels, Points
+from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.window import Window
+from kmeander.models.preparing import prepare_batch
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.stages import begin
 from kmeander.models.state import State
 from kmeander.models.stored_state import check_state
 from kmeander.plain_values import is_plain
+from kmeander.preparation import Rows
 from kmeander.records import Batch, Ids, Step
 
 if TYPE_CHECKING:
@@ -79,6 +81,49 @@ class StreamModel(ABC):
             are charged to the methods that use it.
         """
 
+    def learn(
+        self,
+        rows: Rows,
+        weights: ArrayLike | None = None,
+        *,
+        elapsed: float = 1.0,
+        concept: int | None = None,
+        anew: bool = False,
+    ) -> Step:
+        """Learn rows of a table, prepared as the settings say; `anew` as `fit` does.
+
+        Parameters
+        ----------
+        rows : Rows
+            As `kmeander.preparation.rows_of` makes of a table.
+        weights, elapsed, concept
+            As for `Batch`.
+        anew : bool, default=False
+            Forget everything before.
+        """
+        before, rules = self.learned, self.settings.rules
+        known = State.empty(self.settings) if anew else before
+        if rules is None:
+            batch = Batch(known.n_steps, rows.values, weights, elapsed, concept)
+            return self.fit(batch) if anew else self.step(batch)
+        ready = prepare_batch(known, rules, rows, weights, elapsed, concept, self.settings.limits)
+        begun = perf_counter()
+        self.learned = ready.known
+        try:
+            if anew:
+                self.check_fit(ready.batch)
+                self.learned, step = begin(
+                    ready.known, ready.batch, self.settings, self.seed, begun, wait=False
+                )
+            else:
+                step = self.step(ready.batch)
+        except BaseException:
+            self.learned = before
+            raise
+        step = step.of_prepared(ready.filled, ready.rescaled)
+        self.learned = self.learned._replace(step=step)
+        return step
+
     def fit(self, batch: Batch) -> Step:
         """Forget everything and learn `batch`, even if it has fewer distinct points than K.
 
@@ -138,6 +183,14 @@ class StreamModel(ABC):
         return self.learned.step
 
     @property
+    def points(self) -> Points | None:
+        """The newest batch's points, or means; None while waiting."""
+        step = self.learned.step
+        if self.learned.centroids is None or step is None:
+            return None
+        return self.window.batches[-1].points[-(step.n_means or step.n_points) :]
+
+    @property
     def labels(self) -> Labels | None:
         """Clusters of the newest batch's points, or means; None while waiting."""
         learned = self.learned
@@ -168,6 +221,12 @@ class StreamModel(ABC):
                 f"n_clusters is {self.n_clusters}, but the stream was begun with "
                 f"{other.n_clusters}. The number of clusters cannot change while a stream is "
                 "learned; fit begins a new one."
+            )
+        if other.n_steps and other.settings.rules != self.settings.rules:
+            raise InputError(
+                f"{argument('prepare')} cannot change while a stream is learned: points of "
+                "different preparations cannot be compared. Use that with which the stream was "
+                "begun, or begin anew."
             )
         self.seed = other.seed
         self.learned = other.learned

@@ -75,6 +75,8 @@ class FSKM(StreamModel):
     season : int, optional
         Batches after which the stream repeats itself, such as 24 where a batch is an hour: each is
         then compared with the same phase of past cycles. No centroid depends on it.
+    prepare : {None, "auto"} or Preparation, optional
+        How `learn` turns rows of a table into points; `step` takes points.
     random_state : int, Generator, RandomState or None
         Decides the seedings; one seed is drawn at once and kept in the state.
 

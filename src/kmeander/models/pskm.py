@@ -24,6 +24,7 @@ from kmeander.models.stages import (
     record,
     seen_from,
 )
+from kmeander.preparation import Preparation
 from kmeander.records import Batch, Step
 from kmeander.tracking.drift_test import measure_arrival
 from kmeander.tracking.tracker import Before, track
@@ -43,7 +44,7 @@ class PSKM(StreamModel):
     Parameters
     ----------
     n_clusters : int
-    max_iter, tol, n_threads, alarm_rate, season, random_state
+    max_iter, tol, n_threads, alarm_rate, season, prepare, random_state
         As for `FSKM`.
 
     Examples
@@ -67,9 +68,12 @@ class PSKM(StreamModel):
         n_threads: int | None = PrivilegedSettings.n_threads,
         alarm_rate: float = PrivilegedSettings.alarm_rate,
         season: int | None = PrivilegedSettings.season,
+        prepare: Preparation | str | None = PrivilegedSettings.prepare,
         random_state: RandomState = None,
     ) -> None:
-        settings = PrivilegedSettings(n_clusters, max_iter, tol, n_threads, alarm_rate, season)
+        settings = PrivilegedSettings(
+            n_clusters, max_iter, tol, n_threads, alarm_rate, season, prepare
+        )
         super().__init__(settings, random_state)
 
     @classmethod

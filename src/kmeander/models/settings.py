@@ -13,6 +13,7 @@ from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import candidates_of
 from kmeander.kmeans.starts import INITIALISATIONS
 from kmeander.models.rho_choice import LONGEST
+from kmeander.preparation import Preparation, preparation_of
 
 FORGETTING = ("fixed", "adaptive")
 
@@ -52,6 +53,7 @@ class Options(TypedDict, total=False):
     n_threads: int | None
     alarm_rate: float
     season: int | None
+    prepare: Preparation | str | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class PrivilegedSettings:
     n_threads: int | None = None
     alarm_rate: float = 0.001
     season: int | None = None
+    prepare: Preparation | str | None = None
     limits: Limits = field(init=False, repr=False, compare=False)
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
@@ -82,6 +85,7 @@ class PrivilegedSettings:
             n_threads=limits.n_threads,
             alarm_rate=_checked_alarm_rate(self.alarm_rate),
             season=_checked_season(self.season),
+            prepare=preparation_of(self.prepare),
             limits=limits,
         )
 
@@ -92,7 +96,15 @@ class PrivilegedSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, from which the same settings can be made."""
-        return {name: getattr(self, name) for name in self.names()}
+        plain = {name: getattr(self, name) for name in self.names()}
+        if isinstance(self.prepare, Preparation):
+            plain["prepare"] = self.prepare.to_dict()
+        return plain
+
+    @property
+    def rules(self) -> Preparation | None:
+        """What is done with rows before they are learned; None where they are points."""
+        return preparation_of(self.prepare)
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,7 @@ def begin(
             concept=batch.concept,
             step=step,
             rho_choice=known.rho_choice,
+            preparation=known.preparation,
         )
         return learned, step
     # Where there are too few distinct points (fit only) the surplus centroids lie on the first: a
@@ -278,6 +279,7 @@ def record(
         asleep=tuple([(one.number, one.heir) for one in lineage.asleep]),
         dropped=lineage.dropped,
         ended=lineage.whereabouts,
+        filled=None,
         seconds=perf_counter() - begun,
     )
     learned = State(
@@ -292,5 +294,6 @@ def record(
         rho_choice=known.rho_choice,
         lineage=lineage,
         chapter=tracked.chapter,
+        preparation=known.preparation,
     )
     return learned, step

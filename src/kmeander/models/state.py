@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmeander.arrays import Centroids, Points, Weights, frozen
+from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.window import Window
 from kmeander.models.rho_choice import RhoChoice
 from kmeander.models.settings import PrivilegedSettings
+from kmeander.preparation import FittedPreparation
 from kmeander.records import Batch, Step
 from kmeander.tracking.change_test import Chapter
 from kmeander.tracking.drift_test import Estimate
@@ -37,6 +39,7 @@ class State(NamedTuple):
     rho_choice: RhoChoice | None = None  # where the model chooses rho itself
     lineage: Lineage | None = None  # None as long as there are no centroids
     chapter: Chapter | None = None  # the same, and in a state of before there were any
+    preparation: FittedPreparation | None = None  # where rows are prepared
 
     @classmethod
     def empty(cls, settings: PrivilegedSettings) -> State:
@@ -59,6 +62,36 @@ class State(NamedTuple):
             return None
         return self.waiting_within + (batch.within or 0.0)
 
+    def rescaled(self, factors: Weights, limits: Limits) -> State:
+        """Return the same in other units: each column of a point is multiplied by its factor.
+
+        Which centroid is nearest depends on the units, so the window is clustered anew from where
+        the centroids are; clusters keep their ids.
+        """
+        if self.waiting_points is not None:
+            points: Any = self.waiting_points * factors.astype(self.waiting_points.dtype)
+            return self._replace(waiting_points=frozen(points))
+        if self.centroids is None:
+            return self
+        assert self.lineage is not None
+        fit = fit_window(
+            self.window.rescaled(factors),
+            frozen(self.centroids * factors),
+            limits,
+            keep_sums=self.rho_choice is not None,
+        )
+        return self._replace(
+            window=fit.window,
+            centroids=fit.centroids,
+            expected_error=fit.expected_error,
+            lineage=self.lineage.rescaled(factors, fit.centroids),
+            chapter=None
+            if self.chapter is None
+            else self.chapter.next(
+                fit.window, fit.centroids, self.lineage.ids, self.chapter.season
+            ),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain arrays, numbers, lists and dicts, under names that last."""
         return {
@@ -76,6 +109,7 @@ class State(NamedTuple):
             "ladder": None if self.rho_choice is None else list(self.rho_choice.scores),
             "lineage": None if self.lineage is None else self.lineage.state(),
             "chapter": None if self.chapter is None else self.chapter.state(),
+            "preparation": None if self.preparation is None else self.preparation.to_dict(),
         }
 
     @classmethod
@@ -101,6 +135,11 @@ class State(NamedTuple):
             rho_choice=RhoChoice(tuple(plain["ladder"])) if plain.get("ladder") else None,
             lineage=lineage,
             chapter=Chapter.from_state(plain["chapter"]) if plain.get("chapter") else None,
+            preparation=(
+                FittedPreparation.from_dict(plain["preparation"])
+                if plain.get("preparation")
+                else None
+            ),
         )
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import Centroids, Points, frozen
-from kmeander.exceptions import InputError, argument
-from kmeander.preparation.layout import Layout, check_columns
+from kmeander.exceptions import InputError
+from kmeander.preparation.layout import Layout
+from kmeander.preparation.matching import matched
 from kmeander.preparation.plan import ColumnPlan, plans_for
 from kmeander.preparation.rows import Column, Rows
-from kmeander.preparation.rules import Preparation
+from kmeander.preparation.rules import Preparation, rule
 from kmeander.preparation.scaling import UNKNOWN_UNIT, Numbers, Scale
 
 # Standard deviation of values that are spread evenly over a range of 1.
@@ -120,6 +121,12 @@ class FittedPreparation:
         return frozen(unit)
 
     @cached_property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Which prepared columns have not varied yet, and so weigh nothing."""
+        unknown: NDArray[np.bool_] = self.unit == UNKNOWN_UNIT
+        return unknown
+
+    @cached_property
     def shift(self) -> Numbers:
         """What 0 in each prepared column is in the stream's units."""
         shift = np.zeros(len(self.names))
@@ -131,7 +138,7 @@ class FittedPreparation:
 
         And by what points prepared so far must be multiplied, powers of two, if at all.
         """
-        check_columns(rows.columns, self.columns)
+        rows = matched(rows, self.columns)
         scale, factors = self.scale.after(self._layout.numbers(rows.values), is_whole=rows.is_whole)
         frequencies = self.frequencies
         if frequencies:
@@ -146,7 +153,7 @@ class FittedPreparation:
 
     def prepared(self, rows: Rows) -> Prepared:
         """Return rows as points; rows are left out where the rules say so."""
-        check_columns(rows.columns, self.columns)
+        rows = matched(rows, self.columns)
         rows, filled, kept = self._without_gaps(rows)
         layout = self._layout
         numbers = layout.numbers(rows.values)
@@ -168,6 +175,13 @@ class FittedPreparation:
             points[every, begin + self._codes(name, rows.values[:, source], rows)] = weight
         return Prepared(points, filled, kept)
 
+    def kept(self, rows: Rows) -> NDArray[np.bool_] | None:
+        """Return which rows are not left out for what they lack; None where all stay."""
+        if self.rules.missing != "skip" or rows.is_whole:
+            return None
+        bad: Any = self._missing(rows).any(axis=1)
+        return ~bad if bad.any() else None
+
     def _without_gaps(self, rows: Rows) -> tuple[Rows, dict[str, int], NDArray[np.bool_] | None]:
         """Return the rows that stay, how many values are to be filled, and which rows stay."""
         if rows.is_whole:
@@ -183,8 +197,8 @@ class FittedPreparation:
             names = [name for column in self.columns for name in column.names]
             raise InputError(
                 f"nothing is in column {names[int(np.argmax(missing[row]))]!r} of row {row}. Fill "
-                f"it, or let the preparation do so with {argument('missing', 'median')}, or leave "
-                f"such rows out with {argument('missing', 'skip')}."
+                f"it, or let the preparation do so with {rule('missing', 'median')}, or leave "
+                f"such rows out with {rule('missing', 'skip')}."
             )
         return rows.taken(~bad), {}, ~bad
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.exceptions import InputError, argument
+from kmeander.exceptions import InputError
 from kmeander.preparation.rows import Column, Levels, Rows
-from kmeander.preparation.rules import Preparation
+from kmeander.preparation.rules import Preparation, rule
 
 # Rows below which nobody can tell a column of ids, or of free text, from one of values.
 ENOUGH_TO_JUDGE = 50
@@ -29,7 +29,7 @@ class ColumnPlan:
     Parameters
     ----------
     name : str
-    kind : {"number", "boolean", "category", "vector", "time"}
+    kind : {"number", "boolean", "category", "vector", "time", "nothing"}
     action : {"scale", "limits", "as is", "one-hot", "exclude"}
     why : str
         Half a sentence for people; empty where the kind says enough.
@@ -83,7 +83,7 @@ def plans_for(rows: Rows, rules: Preparation) -> tuple[ColumnPlan, ...]:
         unknown = next((name for name in given or () if name not in rows.names), None)
         if unknown is not None:
             raise InputError(
-                f"{argument(what)} names column {unknown!r}, which the rows do not have. They have "
+                f"{what} names column {unknown!r}, which the rows do not have. They have "
                 f"{', '.join(map(repr, rows.names))}."
             )
     places = rows.places
@@ -104,7 +104,7 @@ def plans_for(rows: Rows, rules: Preparation) -> tuple[ColumnPlan, ...]:
     raise InputError(
         "no column is left to cluster: "
         + "; ".join(f"{plan.name!r}: {plan.why}" for plan in plans)
-        + f". {argument('identifiers', 'keep')} and {argument('categories', 'one-hot')} of the "
+        + f". {rule('identifiers', 'keep')} and {rule('categories', 'one-hot')} of the "
         "preparation keep such columns."
     )
 
@@ -115,6 +115,10 @@ def _plan(column: Column, rows: Rows, values: NDArray[Any], rules: Preparation) 
     if column.kind == "time":
         return ColumnPlan(
             column.name, "time", "exclude", "it says when a row happened", n_missing=n_missing
+        )
+    if column.kind == "nothing":
+        return ColumnPlan(
+            column.name, "nothing", "exclude", "there is nothing in it", n_missing=n_missing
         )
     if column.kind == "boolean":
         return ColumnPlan(
@@ -151,7 +155,7 @@ def _category(
         if rules.categories == "error":
             raise InputError(
                 f"column {name!r} holds text, such as {known[0] if known else ''!r}. Leave it out, "
-                f"or allow {argument('categories', 'one-hot')}."
+                f"or allow {rule('categories', 'one-hot')}."
             )
         counts = np.bincount(codes.astype(np.intp), minlength=len(known))
         n_levels = int(np.count_nonzero(counts))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points, checked_points
 
-# What a column holds. A category is the number of a level, a vector several numbers.
-KINDS = ("number", "boolean", "category", "vector", "time")
+# What a column holds. A category is the number of a level, a vector several numbers; where nothing
+# at all is there, nobody knows.
+KINDS = ("number", "boolean", "category", "vector", "time", "nothing")
 Levels = tuple[str, ...]
 
 
@@ -98,37 +99,3 @@ class Rows:
     def taken(self, which: slice | NDArray[Any]) -> Rows:
         """Return some of the rows."""
         return Rows(self.columns, self.values[which], self.levels)
-
-    @classmethod
-    def together(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of all parts, in order.
-
-        Examples
-        --------
-        >>> color = (Column("color", "category"),)
-        >>> one = Rows(color, np.array([[0.0]]), {"color": ("red",)})
-        >>> other = Rows(color, np.array([[0.0], [1.0]]), {"color": ("blue", "red")})
-        >>> both = Rows.together([one, other])
-        >>> both.levels, both.values.ravel().tolist()
-        ({'color': ('red', 'blue')}, [0.0, 1.0, 0.0])
-        """
-        first = parts[0]
-        if len(parts) == 1:
-            return first
-        joined: Any = np.concatenate([part.values for part in parts])  # mypy loses the type
-        levels = dict(first.levels)
-        for name, place in first.places.items():
-            if name not in levels or all(part.levels[name] == levels[name] for part in parts):
-                continue
-            levels[name] = tuple(
-                dict.fromkeys(level for part in parts for level in part.levels[name])
-            )
-            numbers = {level: number for number, level in enumerate(levels[name])}
-            begin = 0
-            for part in parts:
-                new = np.array([numbers[level] for level in part.levels[name]], dtype=np.float64)
-                cells = joined[begin : begin + len(part), place]
-                known = ~np.isnan(cells)
-                cells[known] = new[cells[known].astype(np.intp)]
-                begin += len(part)
-        return cls(first.columns, joined, levels)

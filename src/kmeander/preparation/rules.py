@@ -10,7 +10,13 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from kmeander.arguments import finite_number, is_finite, one_of, whole_number
-from kmeander.exceptions import ArgumentError, InputError, argument
+from kmeander.exceptions import (
+    ArgumentError,
+    InputError,
+    argument,
+    arguments_written_by,
+    in_python,
+)
 
 SCALES = ("robust", "standard", "none")
 MISSING = ("median", "skip", "error")
@@ -31,7 +37,7 @@ class Preparation:
     Parameters
     ----------
     scale : {"robust", "standard", "none"}, default="robust"
-        The unit of a column: the range of its middle 90 %, as a standard deviation; its standard
+        The unit of a column: the range of its middle 98 %, as a standard deviation; its standard
         deviation; or as it is. A column that does not vary weighs nothing until it does. Where
         the spread of a column has changed by more than a factor of two for some batches its unit
         follows, by a power of two, and the Step holds the event ``rescaled``.
@@ -74,6 +80,10 @@ class Preparation:
     identifiers: str = "exclude"
 
     def __post_init__(self) -> None:
+        with arguments_written_by(in_python):  # in a file, too, rules have their names in Python
+            self._check()
+
+    def _check(self) -> None:
         one_of("scale", self.scale, SCALES)
         one_of("missing", self.missing, MISSING)
         one_of("categories", self.categories, CATEGORIES)
@@ -155,6 +165,17 @@ class Preparation:
         return cls.from_dict(plain, name)
 
 
+def rule(name: str, value: str) -> str:
+    """Return a rule as messages advise it: as a file of rules has it.
+
+    Examples
+    --------
+    >>> rule("missing", "skip")
+    'missing = "skip"'
+    """
+    return f'{name} = "{value}"'
+
+
 def preparation_of(value: Any) -> Preparation | None:
     """Return the rules that `prepare` means: words, rules, or rules as plain values.
 
@@ -190,13 +211,12 @@ def _checked_limits(limits: Any) -> Mapping[str, tuple[float, float]] | None:
     for column, pair in _by_column("limits", limits, "a low and a high value").items():
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ArgumentError(
-                f"{argument('limits')} of column {column!r} must be a low and a high value, got "
-                f"{pair!r}."
+                f"limits of column {column!r} must be a low and a high value, got {pair!r}."
             )
         low, high = pair
         if not (is_finite(low) and is_finite(high) and low < high):
             raise ArgumentError(
-                f"{argument('limits')} of column {column!r} must be two finite numbers, the lower "
+                f"limits of column {column!r} must be two finite numbers, the lower "
                 f"one first, got {low!r} and {high!r}."
             )
         checked[column] = (float(low), float(high))
@@ -210,22 +230,20 @@ def _checked_levels(levels: Any, max_levels: int) -> Mapping[str, tuple[str, ...
     for column, given in _by_column("levels", levels, "a list of texts").items():
         if isinstance(given, str) or not isinstance(given, Sequence) or not given:
             raise ArgumentError(
-                f"{argument('levels')} of column {column!r} must be a list of texts, got {given!r}."
+                f"levels of column {column!r} must be a list of texts, got {given!r}."
             )
         wrong = next((level for level in given if not isinstance(level, str)), None)
         if wrong is not None:
-            raise ArgumentError(
-                f"{argument('levels')} of column {column!r} must be texts, got {wrong!r}."
-            )
+            raise ArgumentError(f"levels of column {column!r} must be texts, got {wrong!r}.")
         twice = next((level for level in given if list(given).count(level) > 1), None)
         if twice is not None:
             raise ArgumentError(
-                f"{argument('levels')} of column {column!r} names {twice!r} twice. Each level once."
+                f"levels of column {column!r} names {twice!r} twice. Each level once."
             )
         if len(given) > max_levels:
             raise ArgumentError(
-                f"{argument('levels')} of column {column!r} has {len(given)} levels, at most "
-                f"{argument('max_levels')}={max_levels} get columns. Raise that, or leave out the "
+                f"levels of column {column!r} has {len(given)} levels, at most "
+                f"max_levels={max_levels} get columns. Raise that, or leave out the "
                 "rare ones, which count as others."
             )
         checked[column] = tuple(given)
@@ -235,4 +253,4 @@ def _checked_levels(levels: Any, max_levels: int) -> Mapping[str, tuple[str, ...
 def _by_column(name: str, given: Any, what: str) -> Mapping[str, Any]:
     if isinstance(given, Mapping) and all(isinstance(column, str) for column in given):
         return given
-    raise ArgumentError(f"{argument(name)} must map names of columns to {what}, got {given!r}.")
+    raise ArgumentError(f"{name} must map names of columns to {what}, got {given!r}.")

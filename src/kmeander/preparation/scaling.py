@@ -16,19 +16,20 @@ Numbers = NDArray[np.float64]
 # Rows over which units are learned at once, and rows of which a later look consists.
 FIRST_ROWS, ROWS_OF_A_LOOK = 500, 100
 # Rows of a batch that are looked at: sorting more would cost more than it says.
-MOST_FIRST, MOST_LATER = 10_000, 128
+MOST_FIRST, MOST_LATER = 10_000, 256
 # Looks in a row that must find a spread beyond this factor before a unit follows it.
 PATIENCE, FACTOR = 3, 2.0
-# Unit of a column that has not varied yet: it weighs nothing. A power of two, so that leaving it
-# loses no bit.
+# Unit of a column that has not varied yet: it weighs nothing.
 UNKNOWN_UNIT = 2.0**80
 # Share of a value that rounding alone may make.
 ROUNDING = 1e-12
 # How much a new look counts in the running median.
 _NEWEST = 0.5
-# Ranges between quantiles, and what they are for a normal variable, in standard deviations. The
-# second is for columns most of whose values are one.
-_RANGES = ((0.05, 3.289707253902945), (0.01, 4.652695748081682))
+# The quantiles between which the range of a column lies, and that range for a normal variable, in
+# standard deviations. A range finds clusters better than a standard deviation does, since columns
+# with clusters at both ends then vary more than those with one in the middle (Milligan and Cooper,
+# "A study of standardization of variables in cluster analysis", 1988).
+_OUTSIDE, _NORMAL_RANGE = 0.01, 4.652695748081682
 
 
 class Look(NamedTuple):
@@ -62,11 +63,8 @@ def look_at(sample: Numbers, scale: str, *, is_whole: bool = False) -> Look:
     median = (rank.at(0.5, down=True) + rank.at(0.5, down=False)) / 2
     spread = np.zeros(n_columns)
     if scale != "standard":
-        for share, deviations in _RANGES:
-            high, low = rank.at(1 - share, down=False), rank.at(share, down=True)
-            spread = np.where(spread > 0, spread, (high - low) / deviations)
-            if (spread > 0).all():
-                break
+        high, low = rank.at(1 - _OUTSIDE, down=False), rank.at(_OUTSIDE, down=True)
+        spread = (high - low) / _NORMAL_RANGE
     mean = median
     if scale == "standard" or not (spread > 0).all():
         present = ordered if is_whole else np.where(np.isnan(ordered), 0.0, ordered)
@@ -193,10 +191,12 @@ class Scale:
         due = is_off & (is_unknown | is_first | (streak >= PATIENCE))
         if not due.any():
             return following._with(streak=frozen(streak)), None
-        powers = np.where(due, np.rint(np.log2(ratio)), 0.0)
-        grown = np.exp2(powers)
+        grown = np.where(due, np.exp2(np.rint(np.log2(ratio))), 1.0)
+        unit = self.unit * grown
+        # What has not varied is 0 in any unit, so that the exact one costs no bit either.
+        unit[due & is_unknown] = spread[due & is_unknown]
         streak[due] = 0
-        return following._with(unit=frozen(self.unit * grown), streak=frozen(streak)), 1 / grown
+        return following._with(unit=frozen(unit), streak=frozen(streak)), self.unit / unit
 
     def _with(self, **changed: Any) -> Scale:
         scale = object.__new__(Scale)

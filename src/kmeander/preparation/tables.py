@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ def rows_of(table: Any) -> Rows:
         if plain is not None:
             return plain
         if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
-            return rows_of_arrow(_arrow_table(table))
+            return rows_of_arrow(arrow_table(table))
     try:
         array = table if type(table) is np.ndarray else np.asarray(table)
     except ValueError as error:
@@ -79,10 +79,15 @@ def rows_of_columns(columns: Mapping[str, Sequence[Any]]) -> Rows:
     return Rows(tuple(described), values, levels)
 
 
-def rows_of_arrow(table: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Rows:
+def rows_of_arrow(
+    table: pa.Table | pa.RecordBatch,
+    names: Sequence[str] | None = None,
+    times: Collection[str] = (),
+) -> Rows:
     """Return the columns `names` of an Arrow table, all of them by default.
 
-    Fields of a struct are columns of their own, called ``struct.field``.
+    Those in `times` are taken for times, whatever they hold. Fields of a struct are columns of
+    their own, called ``struct.field``.
 
     Examples
     --------
@@ -93,7 +98,12 @@ def rows_of_arrow(table: pa.Table | pa.RecordBatch, names: Sequence[str] | None 
     """
     flat = flattened(table)
     names = flat.column_names if names is None else names
-    found = [_of_arrow(name, flat.column(name)) for name in names]
+    found = [
+        _unread_times(name, flat.column(name))
+        if name in times
+        else _of_arrow(name, flat.column(name))
+        for name in names
+    ]
     parts = [part for _, part, _ in found]
     narrow = all(part.dtype == np.float32 for part in parts)
     width = sum(column.width for column, _, _ in found)
@@ -138,7 +148,9 @@ def kind_of(kind: pa.DataType) -> str | None:
         return kind_of(kind.value_type)
     if types.is_boolean(kind):
         return "boolean"
-    if _is_number(kind) or types.is_null(kind):
+    if types.is_null(kind):
+        return "nothing"
+    if _is_number(kind):
         return "number"
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "category"
@@ -195,6 +207,11 @@ def _of_arrow(name: str, column: Any) -> tuple[Column, NDArray[Any], Levels]:
     elif not column.null_count:
         return Column(name, kind), to_numpy(column), ()
     return Column(name, kind), _with_gaps(column), ()
+
+
+def _unread_times(name: str, column: Any) -> tuple[Column, NDArray[Any], Levels]:
+    """Return a column of times that nobody will look at."""
+    return Column(name, "time"), np.where(to_numpy(column.is_null()), np.nan, 0.0), ()
 
 
 def _with_gaps(column: pa.Array) -> NDArray[Any]:
@@ -260,7 +277,7 @@ def _of_objects(name: str, given: Sequence[Any]) -> tuple[str, NDArray[np.float6
             f"column {name!r} holds {' and '.join(map(repr, kinds.values()))}: numbers and text "
             "do not go together. Convert one to the other, or leave the column out."
         )
-    return next(iter(kinds), "number"), numbers, tuple(codes)
+    return next(iter(kinds), "nothing"), numbers, tuple(codes)
 
 
 def _numbers_of_pandas(table: Any) -> Rows | None:
@@ -283,7 +300,8 @@ def _floats(values: NDArray[Any]) -> Points:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _arrow_table(table: Any) -> pa.Table:
+def arrow_table(table: Any) -> pa.Table:
+    """Return a data frame, or whatever speaks Arrow, as Arrow's table."""
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:

@@ -15,6 +15,7 @@ from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
+from kmeander.preparation import Preparation, preparation_of
 from kmeander.runs.loop import Runner
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sources import Reading, Wanted, open_source
@@ -58,7 +59,7 @@ def run(
     exclude: Sequence[str] = (),
     id_column: str | None = None,
     weight_column: str | None = None,
-    standardize: bool = False,
+    prepare: Preparation | PathLike | None = None,
     order: str = "name",
     follow: bool = False,
     idle_exit: float | None = None,
@@ -115,8 +116,10 @@ def run(
         Names rows in `assignments`; by default their number in the stream, from 0.
     weight_column : str, optional
         Says how many points each row stands for.
-    standardize : bool, default=False
-        Scale columns by mean and standard deviation of the first batch.
+    prepare : {None, "auto"}, Preparation or path-like, default=None
+        How rows become points: ``"auto"`` puts columns on one scale, fills what is missing, turns
+        categories into numbers, leaves out ids and times; or rules, or a TOML file of rules; see
+        `Preparation`.
     order : {"name", "time"}
         Of the files of a folder.
     follow : bool, default=False
@@ -187,6 +190,7 @@ def run(
         n_threads=n_threads,
         alarm_rate=alarm_rate,
         season=_season(season, period),
+        prepare=preparation_of(prepare),
     )
     from_files = isinstance(source, str | os.PathLike)
     if batch_size is None and batch_seconds is None and every is None and from_files:
@@ -215,6 +219,7 @@ def run(
                 exclude,
                 id_column,
                 time_column,
+                rules=settings.rules,
                 weight_column=weight_column,
                 time_unit=time_unit,
             ),
@@ -231,7 +236,7 @@ def run(
             opened,
             FSKM.of(settings, random_state),
             batching,
-            RowRules(standardize, refuse_bad=bad_rows == "error", may_exclude=columns is None),
+            RowRules(refuse_bad=bad_rows == "error", may_exclude=columns is None),
             outputs,
             Commits(folder, checkpoint_every),
             Control(notify, on_progress, stop, idle_exit),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
 from kmeander.exceptions import CheckpointError, InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
-from kmeander.records import Batch, Step
+from kmeander.preparation import FittedPreparation, Preparation
+from kmeander.records import Step
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import LearnedBatch, RejectedRow, Sink, StepLines, assignment_sink
@@ -25,7 +29,6 @@ from kmeander.sources.batching import Batches, Batching, BatchRows
 from kmeander.sources.block import Block, Position
 from kmeander.storage import checkpoint
 from kmeander.storage import model_file as saved_model
-from kmeander.storage.standardizer import Standardizer
 
 
 class StoppedError(KmeanderError):
@@ -49,7 +52,6 @@ class Runner:
     def run(self, stack: ExitStack) -> RunSummary:
         """Resume or begin, learn batch after batch, and leave everything complete."""
         self._heard_at = time.monotonic()
-        self._standardizer: Standardizer | None = None
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
         folder = self.commits.folder
@@ -147,14 +149,15 @@ class Runner:
     def _learn(self, rows: BatchRows) -> None:
         step, points = None, rows.points
         if len(points):
-            if self.rules.standardize:
-                if self._standardizer is None:
-                    self._standardizer = Standardizer.fitted(points)
-                points = self._standardizer.apply(points)
-            batch = Batch(self.model.n_steps, points, rows.weights, elapsed=rows.elapsed)
-            step = self.model.step(batch)
-            self._first_points = batch.points if step.index == 0 else None
-            points = batch.points
+            step = self.model.learn(rows.table, rows.weights, elapsed=rows.elapsed)
+            newest = self.model.points
+            if newest is not None:
+                points = newest
+            elif self._preparation is not None:
+                points = self._preparation.prepared(rows.table).points
+            self._first_points = points if step.index == 0 else None
+            if step.index == 0:
+                self._say_plans()
             self.summary.add(step)
             self.summary.n_distinct = self.model.n_distinct
         self.summary.n_bad += len(rows.bad)
@@ -210,13 +213,32 @@ class Runner:
         if outputs.bad_rows is not None:
             sinks["bad_rows"] = RejectedRowLines(outputs.bad_rows)
         if outputs.centroids is not None:
-            sinks["centroids"] = CentroidTable(
-                outputs.centroids, selection.features, self._restored
-            )
+            sinks["centroids"] = CentroidTable(outputs.centroids, selection.features, self._named)
         return sinks
 
-    def _restored(self, centroids: Centroids) -> Centroids:
-        return centroids if self._standardizer is None else self._standardizer.restore(centroids)
+    @property
+    def _preparation(self) -> FittedPreparation | None:
+        """What has been learned of preparing rows, where they are prepared."""
+        return self.model.learned.preparation
+
+    @property
+    def _columns(self) -> list[str]:
+        """Names of the columns of a point."""
+        preparation = self._preparation
+        return list(self.source.selection.features if preparation is None else preparation.names)
+
+    def _named(self, centroids: Centroids) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of centroids, in the stream's units."""
+        preparation = self._preparation
+        restored = centroids if preparation is None else preparation.restored(centroids)
+        return {name: restored[:, place] for place, name in enumerate(self._columns)}
+
+    def _say_plans(self) -> None:
+        """Say which columns are left out."""
+        preparation = self._preparation
+        for plan in () if preparation is None else preparation.plans:
+            if plan.action == "exclude":
+                self.control.notify(plan.words().capitalize())
 
     def _settings(self) -> dict[str, Any]:
         """Return the model's settings that can change a result."""
@@ -229,12 +251,12 @@ class Runner:
         from kmeander import __version__
 
         assert self._first_points is not None
-        scaled = self._standardizer
+        scaled = self._preparation
         selection = self.source.selection
         return {
             "kmeander": __version__,
             "source": self.source.name,
-            "columns": list(selection.features),
+            "columns": self._columns,
             "id_column": selection.id_column,
             "time_column": selection.time_column,
             **_if_said(weight_column=selection.weight_column),
@@ -244,15 +266,16 @@ class Runner:
             "settings": self._settings(),
             "standardize": None
             if scaled is None
-            else {"mean": scaled.mean.tolist(), "scale": scaled.scale.tolist()},
+            else {"mean": scaled.shift.tolist(), "scale": scaled.unit.tolist()},
+            "preparation": None if scaled is None else scaled.describe(),
             "projection": projection(self._first_points),
         }
 
     def _words(self, step: Step) -> list[str]:
         """Return what happened, in words, with the names of the columns."""
-        scaled = self._standardizer
-        scale = None if scaled is None else scaled.scale.tolist()
-        return step.words(self.source.selection.features, scale)
+        scaled = self._preparation
+        scale = None if scaled is None else scaled.unit.tolist()
+        return step.words(self._columns, scale)
 
     def _identity(self) -> dict[str, Any]:
         """Return what must be the same when a run goes on, by the names of arguments."""
@@ -265,7 +288,7 @@ class Runner:
             "time_column": selection.time_column,
             **_if_said(weight_column=selection.weight_column, time_unit=selection.time_unit),
             "every": self.batching.every,
-            "standardize": self.rules.standardize,
+            "prepare": self._settings()["prepare"],
             "random_state": self.model.seed,
             "steps": self.outputs.steps,
             "assignments": self.outputs.assignments,
@@ -280,6 +303,12 @@ class Runner:
             raise CheckpointError(
                 f"{self.commits.folder.path} does not hold the checkpoints of a run."
             )
+        state = saved_model.with_preparation(state, self.source.selection.features)
+        known = FSKM.from_state(state["model"])
+        if "prepare" not in state["identity"]:  # of before there were preparations
+            prepare = known.settings.prepare
+            self.model.settings = replace(self.model.settings, prepare=prepare)
+            state["identity"]["prepare"] = self._settings()["prepare"]
         for what, now in self._identity().items():
             before = state["identity"].get(what)
             if before != now:
@@ -294,7 +323,6 @@ class Runner:
                 f"The checkpoint was written by the {state['instruction_set']} kernel, this is the "
                 f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit."
             )
-        known = FSKM.from_state(state["model"])
         changed = {
             name: value for name, value in self._settings().items() if name != "random_state"
         }
@@ -305,7 +333,6 @@ class Runner:
                     f"{argument(name)} changes from {before} to {value} with this batch."
                 )
         self.model.take_over(known)
-        self._standardizer = saved_model.standardizer_of(state)
         if self.model.n_steps:
             self.summary.resumed_at = self.model.n_steps
             self.control.notify(
@@ -328,14 +355,12 @@ class Runner:
         ends = {name: sink.commit() for name, sink in self._sinks.items()}
         if self.commits.folder is None:
             return
-        scaled = self._standardizer
         self.commits.folder.save(
             {
                 "kind": "run",
                 "identity": self._identity(),
                 "instruction_set": INSTRUCTION_SET,
                 "model": self.model.state(),
-                "standardize": None if scaled is None else scaled.state(),
                 "position": position,
                 "outputs": ends,
             }
@@ -346,7 +371,7 @@ class Runner:
         if path is None:
             return
         try:
-            saved_model.write(path, self.model, self.source.selection.features, self._standardizer)
+            saved_model.write(path, self.model, self.source.selection.features)
         except OSError as error:
             raise cannot_write(argument("model_out", path), error) from error
 
@@ -369,4 +394,6 @@ def _identified_by(name: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return "auto" if value == Preparation().to_dict() else "rules of its own"
     return "none" if value is None else str(value)

@@ -96,8 +96,12 @@ def predict(
     if known is None or known.centroids is None or known.cluster_ids is None:
         raise InputError(f"{model} has not seen enough distinct points to have clusters yet.")
     centroids, ids = known.centroids, known.cluster_ids
-    standardizer = saved_model.standardizer_of(state)
+    preparation = known.learned.preparation
     names = state["feature_names_in"] or [f"x{i}" for i in range(centroids.shape[1])]
+    wanted = Wanted(names, id_column=id_column)
+    if preparation is not None:
+        kinds = {column.name: column.kind for column in preparation.columns}
+        wanted = Wanted(list(kinds), id_column=id_column, rules=preparation.rules, kinds=kinds)
     if id_column is not None:
         check_keys([id_column], "out")
     summary = PredictionSummary()
@@ -109,7 +113,7 @@ def predict(
     with ExitStack() as stack:
         opened = open_source(
             source,
-            Wanted(columns=names, id_column=id_column),
+            wanted,
             Reading(format, header, order, False, delimiter, decimal, encoding, comment, na_values),
             kafka_options=kafka_options,
             notify=tell or _log.warning,
@@ -135,7 +139,9 @@ def predict(
             summary.n_bad += len(rows.bad)
             if not len(rows.points):
                 continue
-            points = rows.points if standardizer is None else standardizer.apply(rows.points)
+            points = rows.points
+            if preparation is not None:
+                points = preparation.prepared(rows.table).points
             labels, squared = nearest(points, centroids, n_threads)
             sink.write(LearnedBatch(None, rows.keys, rows.origin, ids[labels], squared**0.5))
             summary.n_points += len(points)

@@ -109,14 +109,12 @@ class RowRules:
 
     Parameters
     ----------
-    standardize : bool
     refuse_bad : bool
         Whether a bad row ends the run; otherwise it is left out.
     may_exclude : bool
         Whether a column can still be left out: none was asked for by name.
     """
 
-    standardize: bool = False
     refuse_bad: bool = True
     may_exclude: bool = True
 

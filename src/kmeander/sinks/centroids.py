@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kmeander.arrays import Centroids
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.records import Step
@@ -27,17 +30,20 @@ class CentroidTable(Sink):
     path : str
         Ends in ``.csv`` or ``.parquet``.
     features : sequence of str
-    restored : callable
-        Centroids as the model has them to the units of the stream.
+        Of the stream.
+    named : callable
+        Centroids as the model has them to columns in the units of the stream.
     """
 
     def __init__(
-        self, path: str, features: Sequence[str], restored: Callable[[Centroids], Centroids]
+        self,
+        path: str,
+        features: Sequence[str],
+        named: Callable[[Centroids], dict[str, NDArray[np.float64]]],
     ) -> None:
         super().__init__(argument("centroids", path))
         self._path = Path(path)
-        self._features = features
-        self._restored = restored
+        self._named = named
         self._step: Step | None = None
         if self._path.suffix.lower() not in ENDINGS:
             raise InputError(f"{self.name} must end in {', '.join(ENDINGS)}.")
@@ -100,7 +106,6 @@ class CentroidTable(Sink):
         assert step.centroids is not None
         assert step.masses is not None
         assert step.ids is not None
-        centroids = self._restored(step.centroids)
         columns = {"cluster": step.ids, "share": step.masses / step.mass}
-        columns |= {name: centroids[:, index] for index, name in enumerate(self._features)}
+        columns |= self._named(step.centroids)
         return pa.Table.from_batches([to_batch(columns)])

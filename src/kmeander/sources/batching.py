@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kmeander.arguments import one_of, positive_number, whole_number
 from kmeander.arrays import Points, Weights
 from kmeander.exceptions import ArgumentError, InputError, argument
+from kmeander.preparation import Rows, joined
 from kmeander.sources.block import BadRow, Block, Position
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class BatchRows:
     stream the last batch has no points.
     """
 
-    points: Points
+    table: Rows
     keys: pa.Table
     origin: pa.Table
     elapsed: float
@@ -99,6 +100,11 @@ class BatchRows:
     n_late: int
     position: Callable[[], Position]
     weights: Weights | None = None
+
+    @property
+    def points(self) -> Points:
+        """The rows as numbers."""
+        return self.table.values
 
 
 @dataclass(eq=False)
@@ -165,7 +171,9 @@ class Batches:
     def _split(self, block: Block) -> Iterator[BatchRows]:
         """Take the rows of one block, up to the first that is refused."""
         stop = len(block.rows)
-        refused = block.bad[0] if block.bad and self.refuse_bad else None
+        refused = None
+        if self.refuse_bad:
+            refused = next((bad for bad in block.bad if not bad.reason.is_tolerated), None)
         if refused is not None:
             stop = int(np.searchsorted(block.rows, refused.row))
         if self.rule.every is not None and block.times is not None:
@@ -241,7 +249,7 @@ class Batches:
         if period is not None and self.period is not None:
             elapsed = max(float(period - self.period), NO_TIME)
         finished = BatchRows(
-            points=_together([part.points[a:b] for part, a, b in parts]),
+            table=joined([part.table.taken(slice(a, b)) for part, a, b in parts]),
             keys=pa.Table.from_batches([part.keys.slice(a, b - a) for part, a, b in parts]),
             origin=pa.Table.from_batches([part.origin.slice(a, b - a) for part, a, b in parts]),
             elapsed=elapsed,
@@ -254,14 +262,6 @@ class Batches:
         if len(finished.points):
             self.period = period
         return finished
-
-
-def _together(parts: list[Points]) -> Points:
-    if len(parts) == 1:
-        return parts[0]
-    joined: Any = np.concatenate(parts)  # mypy loses the type
-    points: Points = joined
-    return points
 
 
 def _weights_of(parts: list[tuple[Block, int, int]]) -> Weights | None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import Points, Weights
+from kmeander.preparation import Rows
 from kmeander.sources.reasons import Reason
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Block:
 
     Parameters
     ----------
-    points : ndarray of shape (n_rows, n_features)
+    table : Rows
         The good rows.
     rows : ndarray of shape (n_rows,)
         Their numbers, ascending.
@@ -72,7 +73,7 @@ class Block:
         How many points each row stands for; by default one.
     """
 
-    points: Points
+    table: Rows
     rows: NDArray[np.int64]
     keys: pa.RecordBatch
     origin: pa.RecordBatch
@@ -81,6 +82,11 @@ class Block:
     end: int
     position_at: Callable[[int], Position]
     weights: Weights | None = None
+
+    @property
+    def points(self) -> Points:
+        """The good rows as numbers."""
+        return self.table.values
 
 
 def nothing() -> None:

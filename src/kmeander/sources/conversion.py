@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, LARGEST_WEIGHT, SMALLEST_WEIGHT, Points, Weights
+from kmeander.preparation import Rows, rows_of_arrow
 from kmeander.sources.block import BadRow, Block, Position, RowLocation
 from kmeander.sources.reasons import Reason, Reasons, reason_for
 from kmeander.sources.selection import Selection
@@ -39,7 +40,11 @@ class RawBlock:
 
 def to_block(raw: RawBlock, selection: Selection) -> Block:
     """Return the rows of `raw` that can be clustered, and say why the others cannot."""
-    points, reasons = to_points(raw.table, selection.features)
+    if selection.rules is None:
+        points, reasons = to_points(raw.table, selection.features)
+        table = Rows.of_numbers(points, selection.features)
+    else:
+        table, reasons = to_rows(raw.table, selection)
     times: NDArray[np.int64] | None = None
     if selection.time_column is not None:
         times, no_times = to_times(
@@ -64,10 +69,15 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         found = [_bad_row(raw, int(rows[i]), reason) for i, reason in reasons.items()]
         bad = tuple(sorted((*bad, *found), key=lambda row: row.row))
         kept = to_arrow(np.flatnonzero(good))
-        points, rows, keys, origin = points[good], rows[good], keys.take(kept), origin.take(kept)
+        table, rows, keys, origin = (
+            table.taken(good),
+            rows[good],
+            keys.take(kept),
+            origin.take(kept),
+        )
         times = None if times is None else times[good]
         weights = None if weights is None else weights[good]
-    return Block(points, rows, keys, origin, times, bad, raw.end, raw.position_at, weights)
+    return Block(table, rows, keys, origin, times, bad, raw.end, raw.position_at, weights)
 
 
 def _bad_row(raw: RawBlock, row: int, reason: Reason) -> BadRow:
@@ -81,6 +91,40 @@ def _one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
         return table
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, names=table.column_names)
+
+
+def to_rows(table: pa.Table | pa.RecordBatch, selection: Selection) -> tuple[Rows, Reasons]:
+    """Return the features as rows to be prepared, and the reasons of those that cannot be.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from kmeander.preparation import Preparation
+    >>> table = pa.table({"a": [1.0, float("inf"), None], "c": ["x", "y", None]})
+    >>> rows, reasons = to_rows(table, Selection(("a", "c"), rules=Preparation()))
+    >>> rows.levels["c"], {row: str(reason) for row, reason in reasons.items()}
+    (('x', 'y'), {1: "infinity in column 'a' is not finite"})
+    """
+    assert selection.rules is not None
+    times = [name for name, kind in selection.kinds.items() if kind == "time"]
+    rows = rows_of_arrow(table, selection.features, times)
+    values = rows.values
+    reasons: Reasons = {}
+    if _kernel.first_beyond(values, LARGEST_VALUE) < 0:
+        return rows, reasons
+    names = [column.name for column in rows.columns for _ in column.names]
+    timeless = np.array([column.kind != "time" for column in rows.columns for _ in column.names])
+    outside = (np.abs(values) > LARGEST_VALUE) & timeless
+    for row in np.flatnonzero(outside.any(axis=1)).tolist():
+        index = int(np.argmax(outside[row]))
+        reasons[row] = reason_for(float(values[row, index]), names[index])
+    if selection.rules.missing != "median":
+        missing = np.isnan(values) & timeless
+        for row in np.flatnonzero(missing.any(axis=1)).tolist():
+            reason = reason_for(None, names[int(np.argmax(missing[row]))])
+            tolerated = selection.rules.missing == "skip"
+            reasons.setdefault(row, replace(reason, is_tolerated=tolerated))
+    return rows, dict(sorted(reasons.items()))
 
 
 def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple[Points, Reasons]:

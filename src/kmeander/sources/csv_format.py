@@ -47,6 +47,8 @@ class CsvFormat(TextFormat):
     "'high' in column 'b' is not a number"
     """
 
+    may_be_western = True
+
     def __init__(self, reading: Reading, usual: str = ",") -> None:
         self._reading = reading
         self._usual = usual
@@ -98,11 +100,11 @@ class CsvFormat(TextFormat):
         asked, types = {}, {}
         for name in selection.needed:
             form = self._forms[name]
-            types[name] = asked[name] = plain.get(form.kind, pa.string())
-            if name not in selection.numeric or form.kind not in plain:
-                types[name] = asked[name] = pa.string()
+            kind = self._kind(name, selection)
+            types[name] = asked[name] = plain.get(kind, pa.string())
+            if kind not in plain:
                 self._words.append(name)
-            elif form.kind == "number" and form != usual:
+            elif kind == form.kind == "number" and form != usual:
                 asked[name] = pa.string()
                 self._converted[name] = form
         missing = sorted(self._reading.missing)
@@ -118,6 +120,14 @@ class CsvFormat(TextFormat):
         )
         self._places = {name: place for place, name in enumerate(self.names)}
         self._empty = pa.Table.from_batches([], schema=pa.schema(types))
+
+    def _kind(self, name: str, selection: Selection) -> str:
+        """Return as what a column is read; without rules features are numbers or truths."""
+        if name not in selection.numeric:
+            return "category"
+        kind = selection.kinds.get(name, self._forms[name].kind)
+        is_prepared = selection.rules is not None and name in selection.features
+        return kind if is_prepared or kind == "boolean" else "number"
 
     def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""

@@ -17,6 +17,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 LONGEST_MARK = 4  # bytes
+_ZEROS = 0.1  # the share of zero bytes that no text has whose letters are bytes
 # How files begin that are no text, and what to do with them.
 _OTHERS = {
     b"PAR1": ("Parquet", "parquet"),
@@ -29,11 +30,11 @@ _OTHERS = {
 }
 
 
-def encoding_of(beginning: bytes, name: str) -> str:
+def encoding_of(beginning: bytes, name: str, *, may_be_western: bool = True) -> str:
     r"""Return the encoding of a text that begins with some bytes.
 
-    Marks and zero bytes tell UTF-16 and UTF-32. What is not UTF-8 is read as Windows' extension of
-    latin-1, which says what most such files are; digits are the same in all of them.
+    Marks and zero bytes tell UTF-16 and UTF-32. Where what is not UTF-8 `may_be_western`, it is
+    read as Windows' extension of latin-1, which most such files are; digits are the same in all.
 
     Examples
     --------
@@ -53,12 +54,14 @@ def encoding_of(beginning: bytes, name: str) -> str:
                 else f"use {argument('format', means)}"
             )
             raise InputError(f"{name} is {what}, not text: {advice}.")
-    if b"\0" in beginning:
+    if beginning.count(0) > _ZEROS * len(beginning):
         return _wide_encoding(beginning, name)
     try:
         # The last character may be cut.
         codecs.getincrementaldecoder(UTF8)().decode(beginning)
     except UnicodeDecodeError as error:
+        if not may_be_western:
+            return UTF8
         try:
             beginning.decode(WESTERN)
         except UnicodeDecodeError:

@@ -90,7 +90,8 @@ class FileSource(Source):
         """Open the first file, which decides the columns."""
         self._tick = tick
         file = self._opened(0)
-        self._selection = self._wanted.among(file.names, file.name)
+        kinds = file.kinds if isinstance(file, TextFile) else None
+        self._selection = self._wanted.among(file.names, file.name, kinds)
         if isinstance(file, TextFile):
             self._forms_before = file.forms
             if file.notes:

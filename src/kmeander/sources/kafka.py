@@ -119,7 +119,7 @@ class KafkaSource(Source):
             self._learn_names(tick)
         else:
             self._form.begin(b"", self.name)
-        self._selection = self._wanted.among(self._form.names, self.name)
+        self._selection = self._wanted.among(self._form.names, self.name, self._form.kinds)
         self._form.select(self._selection)
 
     def _learn_names(self, tick: Callable[[], None]) -> None:

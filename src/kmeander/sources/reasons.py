@@ -23,6 +23,8 @@ class Reason:
         Whether there is text where a number should be: then the whole column may be text.
     misfits_names : bool
         Whether a line has more or fewer fields than `header` names: then all lines may have.
+    is_tolerated : bool
+        Whether the rules of preparation leave such rows out.
     advice : str
         What to do, where leaving out the row or the column would not help.
     """
@@ -31,6 +33,7 @@ class Reason:
     column: str | None = None
     is_text: bool = False
     misfits_names: bool = False
+    is_tolerated: bool = False
     advice: str = ""
 
     def __str__(self) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kmeander.arguments import list_of_names, one_of
 from kmeander.exceptions import ArgumentError, InputError, argument
+from kmeander.preparation import Preparation
 
 UNITS = ("s", "ms", "us", "ns")  # of numbers that are times
 
@@ -30,6 +31,10 @@ class Wanted:
         Says how many points each row stands for.
     time_unit : {"s", "ms", "us", "ns"}, optional
         What numbers in the time column count since 1970; by default their size tells.
+    rules : Preparation, optional
+        How rows are prepared; without it they must be numbers.
+    kinds : mapping of str to str
+        What columns hold, one of `KINDS`, where an earlier run has found that out.
     """
 
     columns: Sequence[str] | None = None
@@ -38,6 +43,8 @@ class Wanted:
     time_column: str | None = None
     weight_column: str | None = None
     time_unit: str | None = None
+    rules: Preparation | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.time_unit is not None:
@@ -50,8 +57,12 @@ class Wanted:
         list_of_names("columns", self.columns)
         list_of_names("exclude", self.exclude)
 
-    def among(self, names: Sequence[str], source: str) -> Selection:
+    def among(
+        self, names: Sequence[str], source: str, kinds: Mapping[str, str] | None = None
+    ) -> Selection:
         """Return the selection for a source that has the columns `names`.
+
+        Where the source does not say what its columns hold, `kinds` are what its first rows tell.
 
         Examples
         --------
@@ -91,6 +102,8 @@ class Wanted:
             **special,
             time_unit=self.time_unit,
             all_columns=self.columns is None,
+            rules=self.rules,
+            kinds=self.kinds or kinds or {},
         )
 
 
@@ -123,7 +136,7 @@ class Selection:
     """The columns that are read of a source.
 
     `all_columns` is true where nobody named the features: another file of the stream must then have
-    no others.
+    no others. `rules` and `kinds` are as for `Wanted`.
     """
 
     features: tuple[str, ...]
@@ -132,6 +145,8 @@ class Selection:
     weight_column: str | None = None
     time_unit: str | None = None
     all_columns: bool = False
+    rules: Preparation | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def numeric(self) -> list[str]:

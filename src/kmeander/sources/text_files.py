@@ -66,7 +66,7 @@ class TextFile:
         except BaseException:
             self._bytes.close()
             raise
-        self.names = form.names
+        self.names, self.kinds = form.names, form.kinds
         self.notes = [*self._encoding_notes(encoding), *form.notes]
 
     def _as_utf8(self, encoding: str | None, tick: Callable[[], None]) -> Read:
@@ -79,7 +79,10 @@ class TextFile:
             first += piece or b""
             if piece is None:
                 tick()
-        self._encoding = codecs.lookup(encoding or encoding_of(first, self.name)).name
+        if encoding is None:
+            western = self._form.may_be_western
+            encoding = encoding_of(first, self.name, may_be_western=western)
+        self._encoding = codecs.lookup(encoding).name
         pieces = [first]
 
         def read(size: int) -> bytes | None:

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.exceptions import InputError, argument, shown
 from kmeander.json_text import from_json
+from kmeander.preparation.tables import flattened
+from kmeander.sources.column_kinds import (
+    arrow_type,
+    kinds_of_json,
+    leaves,
+)
 from kmeander.sources.line_parsing import ParsedLines, count_lines, parse_lines
 from kmeander.sources.reasons import Reason, reason_for
 from kmeander.sources.selection import Selection
@@ -20,7 +26,7 @@ FIRST_OBJECTS = 100  # lines of NDJSON from which the names are taken
 
 
 class TextFormat(ABC):
-    """How lines are read as rows. `names` and `notes` are known once `begin` has been called.
+    """How lines are read as rows. What it knows of them, it knows from `begin` on.
 
     Parameters
     ----------
@@ -29,15 +35,23 @@ class TextFormat(ABC):
         What was recognised that is not as usual, for people.
     least_lines : int
         Lines that `begin` needs to recognise anything.
+    may_be_western : bool
+        Whether what is not UTF-8 may be text in windows-1252; JSON is UTF-8 by definition.
     """
 
     names: list[str]
     notes: list[str]
     least_lines = 1
+    may_be_western = False
 
     @abstractmethod
     def begin(self, sample: bytes, name: str) -> int:
         """Look at the first lines of a file and return how many bytes of them hold no rows."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> Mapping[str, str]:
+        """What columns hold, one of `KINDS`."""
 
     @property
     def forms(self) -> dict[str, dict[str, str]]:
@@ -65,9 +79,12 @@ class JsonFormat(TextFormat):
         """Take the names from the first lines that are objects."""
         self.notes = []
         self._first: dict[str, Any] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
         lines = sample.removeprefix(codecs.BOM_UTF8).split(b"\n", FIRST_OBJECTS)
         for line in lines[:FIRST_OBJECTS]:
-            for key, value in _object(line).items():
+            for path, value in leaves(_object(line)):
+                key = ".".join(path)
+                self._paths.setdefault(key, path)
                 if self._first.get(key) is None:
                     self._first[key] = value
         if self._first:
@@ -81,20 +98,30 @@ class JsonFormat(TextFormat):
             f"{argument('format', ...)} says what else it may be."
         )
 
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """What the first values of each key are."""
+        return kinds_of_json(self._first)
+
     def select(self, selection: Selection) -> None:
         """Ask for features as numbers, for id and time as what they first were."""
         import pyarrow as pa
 
         def kind(name: str) -> pa.DataType:
-            if name in selection.features:
-                return pa.float64()
+            if name in selection.numeric:
+                return _type_of_feature(name, selection)
             value = self._first.get(name)
             if isinstance(value, int) and not isinstance(value, bool):
                 return pa.int64()
             return pa.float64() if isinstance(value, float) else pa.string()
 
-        self._schema = pa.schema({name: kind(name) for name in selection.needed})
-        self._empty = pa.Table.from_batches([], schema=self._schema)
+        self._types = {name: kind(name) for name in selection.needed}
+        self._schema = _nested({self._path(name): kind for name, kind in self._types.items()})
+        self._empty = pa.Table.from_batches([], schema=pa.schema(self._types))
+
+    def _path(self, name: str) -> tuple[str, ...]:
+        """Return where in an object a column stands; in a file of its own it may be unheard of."""
+        return self._paths.get(name, (name,))
 
     def parse(self, block: bytes) -> ParsedLines:
         """Return the rows of some lines."""
@@ -115,7 +142,7 @@ class JsonFormat(TextFormat):
             ),
         )
         table.validate(full=True)  # text that is not UTF-8 has not been looked at
-        return table
+        return flattened(table).select(list(self._types))
 
     def _explain(self, line: bytes, message: str) -> Reason:
         try:
@@ -123,14 +150,19 @@ class JsonFormat(TextFormat):
         except ValueError as error:
             return Reason(f"not JSON: {error}")
         if not isinstance(row, dict):
-            kind = "null" if row is None else type(row).__name__
-            return Reason(f"a JSON {kind} where an object should be")
-        for field in self._schema:
-            value = row.get(field.name)
-            if value is not None and not _fits(value, field.type):
-                if str(field.type) in ("double", "int64"):
-                    return reason_for(value, field.name)
-                return Reason(f"{shown(value)} in column {field.name!r} is not text", field.name)
+            what = "null" if row is None else type(row).__name__
+            return Reason(f"a JSON {what} where an object should be")
+        for name, kind in self._types.items():
+            value: Any = row
+            for key in self._path(name):
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None and not _fits(value, kind):
+                if str(kind) in ("double", "int64"):
+                    return reason_for(value, name)
+                what = {"bool": "true or false", "string": "text"}.get(
+                    str(kind), "a list of numbers"
+                )
+                return Reason(f"{shown(value)} in column {name!r} is not {what}", name)
         return Reason(f"not NDJSON: {message}")
 
 
@@ -156,5 +188,33 @@ def _is_one_object(lines: bytes) -> bool:
 def _fits(value: Any, kind: Any) -> bool:
     if str(kind) == "string":
         return isinstance(value, str)
+    if str(kind) == "bool":
+        return isinstance(value, bool)
+    if str(kind).startswith("list"):
+        return isinstance(value, list) and all(_fits(item, kind.value_type) for item in value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and (str(kind) == "double" or isinstance(value, int))
+
+
+def _type_of_feature(name: str, selection: Selection) -> pa.DataType:
+    """Return as what pyarrow is asked for a feature; without rules it must be a number or truth."""
+    kind = selection.kinds.get(name, "number")
+    if selection.rules is None and kind != "boolean":
+        kind = "number"
+    return arrow_type(kind)
+
+
+def _nested(types: Mapping[tuple[str, ...], pa.DataType]) -> pa.Schema:
+    """Return the schema of objects in which these paths have these types."""
+    import pyarrow as pa
+
+    def fields_of(part: Mapping[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
+        inside: dict[str, dict[tuple[str, ...], pa.DataType]] = {}
+        for path, kind in part.items():
+            inside.setdefault(path[0], {})[path[1:]] = kind
+        return [
+            pa.field(key, below[()] if () in below else pa.struct(fields_of(below)))
+            for key, below in inside.items()
+        ]
+
+    return pa.schema(fields_of(types))

@@ -1,4 +1,4 @@
-"""What a saved model's file holds: a model, its parameters, its columns, its standardiser."""
+"""What a saved model's file holds: a model, its parameters, its columns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings, Settings
 from kmeander.plain_values import PlainValues, are_moderate, is_plain, is_text
+from kmeander.preparation import FittedPreparation
 from kmeander.storage import checkpoint
-from kmeander.storage.standardizer import Standardizer
 
 ESTIMATORS = {"FSKM": "ForgetfulKMeans", "PSKM": "PrivilegedKMeans"}
 
@@ -23,31 +23,26 @@ def to_state(
     params: Mapping[str, Any],
     model: StreamModel | None,
     feature_names: Sequence[str] | None,
-    standardizer: Standardizer | None = None,
 ) -> dict[str, Any]:
     """Return the state that is written to a model's file."""
-    state = {
+    return {
         "estimator": estimator,
         "params": dict(params),
         "feature_names_in": None if feature_names is None else list(feature_names),
         "instruction_set": INSTRUCTION_SET,
         "model": None if model is None else model.state(),
     }
-    if standardizer is not None:
-        state["standardize"] = standardizer.state()
-    return state
 
 
 def write(
     path: str | os.PathLike[str],
     model: StreamModel,
     feature_names: Sequence[str],
-    standardizer: Standardizer | None,
 ) -> None:
     """Write a model that has learned a stream, so that `kmeander.load` makes an estimator of it."""
     params = {**model.settings.to_dict(), "random_state": model.seed}
     name = ESTIMATORS[type(model).__name__]
-    checkpoint.write(path, to_state(name, params, model, feature_names, standardizer))
+    checkpoint.write(path, to_state(name, params, model, feature_names))
 
 
 def read(path: str | os.PathLike[str], *, stacklevel: int = 3) -> dict[str, Any]:
@@ -74,7 +69,7 @@ def read(path: str | os.PathLike[str], *, stacklevel: int = 3) -> dict[str, Any]
             UserWarning,
             stacklevel=stacklevel,
         )
-    return state
+    return with_preparation(state, state["feature_names_in"] or ())
 
 
 def _check(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -97,13 +92,28 @@ def _check(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
         if scale is not None:
             for name in ("mean", "scale"):
                 scale.array(name, shape=(n_features,), fits=are_moderate)
-        if features is not None and n_features not in (None, len(features)):
+        is_prepared = state["model"] is not None and state["model"].get("preparation") is not None
+        if features is not None and not is_prepared and n_features not in (None, len(features)):
             raise InputError(f"it has {len(features)} names for {n_features} features.")
     except InputError as error:
         raise CheckpointError(f"{path} is no model that kmeander has written: {error}") from error
 
 
-def standardizer_of(state: Mapping[str, Any]) -> Standardizer | None:
-    """Return the standardiser that a state holds, if any."""
+def with_preparation(state: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return a state of before there were preparations with its standardiser as one.
+
+    Its mean and scale are then limits that never change.
+    """
     stored = state.get("standardize")
-    return None if stored is None else Standardizer(stored["mean"], stored["scale"])
+    if stored is None or state["model"] is None:
+        return state
+    fitted = FittedPreparation.fixed(names, stored["mean"], stored["scale"])
+    rules = fitted.rules.to_dict()
+    model = state["model"]
+    model = {
+        **model,
+        "settings": {**model["settings"], "prepare": rules},
+        "preparation": fitted.to_dict(),
+    }
+    params = {**state.get("params", {}), "prepare": rules}
+    return {**state, "model": model, "params": params, "standardize": None}

@@ -143,6 +143,20 @@ class Lineage(NamedTuple):
             home_share=frozen(share),
         )  # fmt: skip
 
+    def rescaled(self, factors: NDArray[np.float64], centroids: Centroids) -> Lineage:
+        """Return the lineage of the same clusters in other units, in which they lie there.
+
+        How far their points scatter about them in those units shows with the next batch; of
+        clusters that are asleep it is taken to grow as the units do on average.
+        """
+        unknown = frozen(np.full(len(centroids), np.inf))
+        growth = float((factors * factors).mean())
+        asleep = tuple(
+            one._replace(home=frozen(one.home * factors), variance=one.variance * growth)
+            for one in self.asleep
+        )
+        return self._replace(home=centroids, home_variance=unknown, variance=unknown, asleep=asleep)
+
     def state(self) -> dict[str, Any]:
         """Return everything as arrays and numbers."""
         state = self._asdict()

@@ -1,0 +1,140 @@
+"""Rows of a table through a model: what is revised is restated, and what fails changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from kmeander import FSKM, PSKM
+from kmeander.exceptions import InputError
+from kmeander.models.settings import Settings
+from kmeander.preparation import Preparation, rows_of
+from kmeander.storage import checkpoint
+
+Frames = list[pd.DataFrame]
+
+
+def frames(n_batches: int, *, jump_at: int, n_rows: int = 500, seed: int = 0) -> Frames:
+    """A column with clusters at 10, 20, 30, and a counter: 0, from `jump_at` on about 300."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for index in range(n_batches):
+        value = rng.normal(rng.choice([10.0, 20.0, 30.0], n_rows), 1.0)
+        counter = np.zeros(n_rows) if index < jump_at else rng.normal(300, 5, n_rows).round()
+        found.append(pd.DataFrame({"counter": counter, "value": value}))
+    return found
+
+
+def values_of(model: FSKM, column: str) -> list[float]:
+    fitted = model.learned.preparation
+    assert fitted is not None and model.centroids is not None
+    return sorted(fitted.restored_columns(model.centroids)[column])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_counter_that_is_0_at_first_hides_nothing(seed: int) -> None:
+    """All three clusters are found, with the settings that people meet."""
+    model = FSKM.of(Settings(3, prepare="auto"), seed)
+    for frame in frames(10, jump_at=1, seed=seed):
+        step = model.learn(rows_of(frame))
+        assert values_of(model, "value") == pytest.approx([10, 20, 30], abs=1.5)
+        if step.index == 1:
+            assert "counter begins to vary, and counts from now on" in step.words()
+
+
+def spread_that_grows(n_batches: int, grows_at: int) -> list[NDArray[np.float64]]:
+    rng = np.random.default_rng(1)
+    centres = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0]])
+    batches = []
+    for index in range(n_batches):
+        points = centres[rng.integers(4, size=600)] + rng.normal(size=(600, 2))
+        batches.append(points * ([1.0, 8.0] if index >= grows_at else [1.0, 1.0]))
+    return batches
+
+
+def test_a_unit_that_follows_is_said_and_nothing_else_follows_from_it() -> None:
+    model = FSKM(4, prepare="auto", random_state=0, forgetting="adaptive", refine="swaps", rho=0.6)
+    events: dict[int, list[str]] = {}
+    ids = []
+    for index, points in enumerate(spread_that_grows(20, grows_at=8)):
+        step = model.learn(rows_of(points))
+        events[index] = [event.kind for event in step.events]
+        ids.append(step.ids)
+    assert [index for index, kinds in events.items() if "rescaled" in kinds] == [10]
+    assert events[10] == ["rescaled"]
+    assert not any(kinds for index, kinds in events.items() if index > 10)
+    assert ids[9] is not None and ids[10] is not None
+    assert ids[9].tolist() == ids[10].tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rho": "auto"}, {"max_points": 700}, {"init": "hungarian"}]
+)
+def test_restating_works_with_every_part_of_a_model(options: dict[str, Any]) -> None:
+    model = FSKM(4, **{"prepare": "auto", "random_state": 0, **options})
+    for points in spread_that_grows(14, grows_at=4):
+        step = model.learn(rows_of(points))
+    assert step.surrogate_error is not None and step.surrogate_error < 0.2
+
+
+@pytest.mark.parametrize("stop", range(1, 10))
+def test_a_model_goes_on_to_the_same_bits_wherever_it_is_stored(stop: int) -> None:
+    batches = frames(10, jump_at=4, n_rows=60)
+    whole = FSKM(3, prepare="auto", random_state=0)
+    expected = [whole.learn(rows_of(frame)).to_dict() for frame in batches]
+    model = FSKM(3, prepare="auto", random_state=0)
+    found = [model.learn(rows_of(frame)).to_dict() for frame in batches[:stop]]
+    model = FSKM.from_state(checkpoint.from_bytes(checkpoint.to_bytes(model.state()), "x"))
+    found += [model.learn(rows_of(frame)).to_dict() for frame in batches[stop:]]
+    assert found == expected
+
+
+def test_waiting_points_are_restated() -> None:
+    model = FSKM(3, prepare="auto", random_state=0)
+    for value in (1.0, 5.0, 1.0, 700.0):
+        step = model.learn(rows_of([[value]]))
+    assert not step.waiting
+    fitted = model.learned.preparation
+    assert fitted is not None and model.centroids is not None
+    assert sorted(fitted.restored(model.centroids).ravel()) == pytest.approx([1.0, 5.0, 700.0])
+
+
+def test_the_privileged_model_prepares_too() -> None:
+    model = PSKM(3, prepare="auto", random_state=0)
+    for index, frame in enumerate(frames(4, jump_at=2)):
+        step = model.learn(rows_of(frame), concept=index // 2)
+    assert step.filled == {}
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pd.DataFrame({"value": [1.0]}), "column 'counter' is gone"),
+        (pd.DataFrame({"counter": ["x"], "value": [1.0]}), "column 'counter' holds text"),
+        (pd.DataFrame({"counter": [1.0], "value": [np.inf]}), "infinity at row 0, column 'value'"),
+        (pd.DataFrame({"counter": [], "value": []}), "has no rows"),
+    ],
+)
+def test_rows_that_are_refused_change_nothing(frame: pd.DataFrame, words: str) -> None:
+    model = FSKM(3, prepare="auto", random_state=0)
+    for known in frames(3, jump_at=1):
+        model.learn(rows_of(known))
+    before = checkpoint.to_bytes(model.state())
+    with pytest.raises(InputError, match=words):
+        model.learn(rows_of(frame))
+    assert checkpoint.to_bytes(model.state()) == before
+
+
+def test_rules_cannot_change_on_the_way() -> None:
+    model = FSKM(3, prepare="auto", random_state=0)
+    model.learn(rows_of(frames(1, jump_at=1)[0]))
+    with pytest.raises(InputError) as raised:
+        FSKM(3, prepare=Preparation(scale="standard")).take_over(model)
+    assert str(raised.value) == (
+        "prepare cannot change while a stream is learned: points of different preparations cannot "
+        "be compared. Use that with which the stream was begun, or begin anew."
+    )
