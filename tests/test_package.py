@@ -24,6 +24,7 @@ PROMISED = {
     "max_points=None, max_iter=300, tol=0.0, n_threads=None, alarm_rate=0.001, season=None, "
     "prepare=None, random_state=None)",
     "PrivilegedKMeans": "(n_clusters=8, *, max_iter=300, tol=0.0, n_threads=None, "
+    "alarm_rate=0.001, season=None, "
     "prepare=None, random_state=None)",
     "ForgetfulKMeans.fit": "(self, X, y=None, sample_weight=None)",
     "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0)",

@@ -457,7 +457,8 @@ def test_a_model_that_takes_over_keeps_the_seed() -> None:
     other.take_over(model)
     assert other.seed == 1
     assert repr(other) == (
-        "FSKM(n_clusters=4, max_iter=300, tol=0.0, n_threads=None, prepare=None, init='hungarian', "
+        "FSKM(n_clusters=4, max_iter=300, tol=0.0, n_threads=None, alarm_rate=0.001, "
+        "season=None, prepare=None, init='hungarian', "
         "rho=0.5, refine=None, forgetting='fixed', max_batches=None, max_points=None, "
         "random_state=1)"
     )

@@ -512,3 +512,19 @@ def test_a_row_with_a_weight_counts_as_that_many_rows(tmp_path: Path) -> None:
         found.append((sorted(step["centroids"]), sorted(step["masses"]), step["surrogate_error"]))
     assert found[0] == found[1]
     assert found[0][1] == [3.0, 4.0]
+
+
+def test_one_table_is_cut_into_batches_as_a_file_is(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rows = np.random.default_rng(0).normal(size=(1200, 2))
+    frame = pd.DataFrame(rows, columns=["a", "b"], index=[f"r{i}" for i in range(1200)])
+    frame.to_csv(tmp_path / "x.csv", index=False, float_format="%.17g")
+    of_file = run(tmp_path / "x.csv", 3)
+    assert of_file.n_batches == 3
+    for table in (frame, pa.Table.from_pandas(frame, preserve_index=False), rows):
+        of_table = run(table, 3)
+        assert of_table.n_batches == 3
+        assert of_table.last == of_file.last
+    assert run(frame, 3, batch_size=600).n_batches == 2
+    assert run([rows], 3).n_batches == 1

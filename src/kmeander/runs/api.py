@@ -18,7 +18,7 @@ from kmeander.models.settings import Settings
 from kmeander.preparation import Preparation, preparation_of
 from kmeander.runs.loop import Runner
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
-from kmeander.sources import Reading, Wanted, open_source
+from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 
@@ -90,7 +90,8 @@ def run(
     source : path-like, iterable, object with ``__arrow_c_stream__`` or DriftStream
         A CSV, TSV, NDJSON, Parquet or Arrow file, compressed or not, a folder or glob of them,
         ``-`` for standard input, ``kafka://host:port/topic``, ``drift:FILE?epsilon=0.5`` for the
-        simulator; or arrays, Arrow batches or data frames, one after the other.
+        simulator; one data frame, Arrow table or array of two dimensions; or arrays, Arrow batches
+        or data frames, one after the other.
     n_clusters : int, default=8
     rho, half_life : float, optional
         Share of weight that a batch keeps when the next arrives (default 0.6; or ``"auto"``), or
@@ -127,7 +128,8 @@ def run(
     idle_exit : float, optional
         End once nothing has come for so many seconds.
     batch_size : int, optional
-        Rows per batch; 500, but for Python objects, whose items are batches by default.
+        Rows per batch; 500 of files and of one table, while the items of an iterable are batches
+        by default.
     batch_seconds : float, optional
         A batch ends, too, so long after its first row.
     time_column, every : str, optional
@@ -192,8 +194,8 @@ def run(
         season=_season(season, period),
         prepare=preparation_of(prepare),
     )
-    from_files = isinstance(source, str | os.PathLike)
-    if batch_size is None and batch_seconds is None and every is None and from_files:
+    is_cut = isinstance(source, str | os.PathLike) or is_table(source)
+    if batch_size is None and batch_seconds is None and every is None and is_cut:
         batch_size = DEFAULT_BATCH_SIZE
     batching = Batching(batch_size, batch_seconds, period, late_rows)
     if idle_exit is not None:

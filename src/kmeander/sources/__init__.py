@@ -15,14 +15,14 @@ from kmeander.drifts.concepts import DriftStream
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Source
 from kmeander.sources.files import FORMATS, ORDERS, FileSource
-from kmeander.sources.iterables import IterableSource
+from kmeander.sources.iterables import IterableSource, is_table
 from kmeander.sources.kafka import KafkaSource
 from kmeander.sources.reading import Reading
 from kmeander.sources.selection import Wanted
 from kmeander.sources.simulated import PREFIX, SimulatedSource, open_drift
 from kmeander.wire.kafka import SCHEME
 
-__all__ = ["FileSource", "Reading", "Source", "Wanted", "open_source"]
+__all__ = ["FileSource", "Reading", "Source", "Wanted", "is_table", "open_source"]
 
 
 def open_source(

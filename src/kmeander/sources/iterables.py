@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmeander.exceptions import InputError, InputTypeError, argument
+from kmeander.preparation.tables import arrow_table
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.columnar_files import table_block
 from kmeander.sources.conversion import to_block
@@ -83,9 +84,26 @@ class IterableSource(Source):
             yield _table(item, self.name, index)
 
 
+def is_table(source: Any) -> bool:
+    """Whether an object is one table, and no sequence of batches.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> is_table(pd.DataFrame()), is_table([[[1.0]]])
+    (True, False)
+    """
+    if isinstance(source, np.ndarray):
+        return source.ndim == 2
+    has_columns = hasattr(source, "columns") or hasattr(source, "column_names")
+    return has_columns and hasattr(source, "shape")
+
+
 def _iterator(items: Any) -> Iterator[Any]:
     import pyarrow as pa
 
+    if is_table(items):
+        return iter([items])
     if hasattr(items, "__arrow_c_stream__"):
         return iter(pa.RecordBatchReader.from_stream(items))
     if isinstance(items, np.ndarray):
@@ -100,10 +118,8 @@ def _table(item: Any, name: str, index: int) -> pa.Table:
 
     if isinstance(item, pa.RecordBatch):
         return pa.Table.from_batches([item])
-    if hasattr(item, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(item).read_all()
-    if hasattr(item, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(item)])
+    if hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__"):
+        return arrow_table(item)
     try:
         array = np.asarray(item)
     except ValueError as error:
