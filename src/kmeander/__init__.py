@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kmeander.preparation import Preparation
     from kmeander.records import Batch, Step
     from kmeander.runs.api import run
+    from kmeander.runs.check import Check, check
     from kmeander.runs.predict import predict
     from kmeander.tracking.lineage import remap
 
@@ -48,6 +49,7 @@ __all__ = [
     "FSKM",
     "PSKM",
     "Batch",
+    "Check",
     "CheckpointError",
     "DriftStream",
     "Event",
@@ -63,6 +65,7 @@ __all__ = [
     "StreamError",
     "StreamFit",
     "Suggestion",
+    "check",
     "initialise",
     "kmeans_error",
     "kmeans_plusplus",
@@ -87,6 +90,7 @@ _HOMES = {
     "FSKM": "models",
     "PSKM": "models",
     "Batch": "records",
+    "Check": "runs.check",
     "CheckpointError": "exceptions",
     "DriftStream": "drifts.concepts",
     "Event": "events",
@@ -102,6 +106,7 @@ _HOMES = {
     "StreamError": "exceptions",
     "StreamFit": "estimators.prequential",
     "Suggestion": "estimators.choose_clusters",
+    "check": "runs.check",
     "kmeans_error": "kmeans.objective",
     "kmeans_plusplus": "kmeans.seeding",
     "load": "estimators",

@@ -12,6 +12,7 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"kmeander: the command line needs {error.name}: pip install 'kmeander[cli]'")
 
+from kmeander.commands.check import check
 from kmeander.commands.experiment import experiment
 from kmeander.commands.predict import predict
 from kmeander.commands.report import report
@@ -50,7 +51,7 @@ def group(
     context.with_resource(arguments_written_by(style))
 
 
-for verb in (run, predict, report, watch, rho, simulate, experiment):
+for verb in (run, check, predict, report, watch, rho, simulate, experiment):
     app.command()(verb)
 
 

@@ -19,7 +19,7 @@ ENOUGH_TO_JUDGE = 50
 # Share of rows with a text of their own above which a column does not hold categories.
 MOSTLY_DIFFERENT = 0.5
 _NAMES_ROWS = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|(?<=[a-z])I[dD]$", re.I)
-_NAMES_TIMES = re.compile(r"(^|[_\W])(ts|time|timestamp|date|datetime|epoch|when)([_\W]|$)", re.I)
+NAMES_TIMES = re.compile(r"(^|[_\W])(ts|time|timestamp|date|datetime|epoch|when)([_\W]|$)", re.I)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _why_identifier(name: str, values: NDArray[Any]) -> str:
         return "it grows with every row, as a number of rows or a time does"
     if not (values == np.rint(values)).all():
         return ""
-    if _NAMES_TIMES.search(name) and (steps >= 0).all() and (steps > 0).any():
+    if NAMES_TIMES.search(name) and (steps >= 0).all() and (steps > 0).any():
         return "it only grows, and its name says that it is a time"
     if _NAMES_ROWS.search(name) and len(np.unique(values)) == len(values):
         return "it is different in every row, and its name says that it is an id"

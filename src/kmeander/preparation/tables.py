@@ -211,6 +211,10 @@ def _of_arrow(name: str, column: Any) -> tuple[Column, NDArray[Any], Levels]:
 
 def _unread_times(name: str, column: Any) -> tuple[Column, NDArray[Any], Levels]:
     """Return a column of times that nobody will look at."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     return Column(name, "time"), np.where(to_numpy(column.is_null()), np.nan, 0.0), ()
 
 

@@ -15,8 +15,9 @@ from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
 from kmeander.exceptions import CheckpointError, InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
-from kmeander.preparation import FittedPreparation, Preparation
+from kmeander.preparation import FittedPreparation, Preparation, Rows
 from kmeander.records import Step
+from kmeander.runs.profile import warnings_of
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import LearnedBatch, RejectedRow, Sink, StepLines, assignment_sink
@@ -157,7 +158,7 @@ class Runner:
                 points = self._preparation.prepared(rows.table).points
             self._first_points = points if step.index == 0 else None
             if step.index == 0:
-                self._say_plans()
+                self._warn(rows.table)
             self.summary.add(step)
             self.summary.n_distinct = self.model.n_distinct
         self.summary.n_bad += len(rows.bad)
@@ -233,12 +234,12 @@ class Runner:
         restored = centroids if preparation is None else preparation.restored(centroids)
         return {name: restored[:, place] for place, name in enumerate(self._columns)}
 
-    def _say_plans(self) -> None:
-        """Say which columns are left out."""
-        preparation = self._preparation
-        for plan in () if preparation is None else preparation.plans:
-            if plan.action == "exclude":
-                self.control.notify(plan.words().capitalize())
+    def _warn(self, rows: Rows) -> None:
+        """Say, once, what in the first batch is likely to spoil the clusters."""
+        rules = self.model.settings.rules
+        for warned in warnings_of(rows, rules, may_exclude=self.rules.may_exclude):
+            said = str(warned)
+            self.control.notify(said[:1].upper() + said[1:])
 
     def _settings(self) -> dict[str, Any]:
         """Return the model's settings that can change a result."""
