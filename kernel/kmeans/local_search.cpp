@@ -55,10 +55,9 @@ public:
         if (!draw(uniform * total)) return;
         team_.run(k_, operations_, [&](std::size_t c, std::size_t) { price_candidate(c); });
         n_distances_ += static_cast<std::int64_t>(k_);
-        double gain = 0.0, squares = 0.0;
+        double gain = 0.0;
         for (const SearchCluster &cluster : clusters_) {
             gain += cluster.gain;
-            squares += cluster.gains;
             n_distances_ += cluster.n_distances;
         }
         for (;;) {
@@ -66,10 +65,9 @@ public:
             for (std::size_t c = 1; c < k_; ++c)
                 if (clusters_[c].price() < clusters_[cheapest].price()) cheapest = c;
             const double net = gain - clusters_[cheapest].price();
-            const double least = kLeastEvidence * std::sqrt(squares + clusters_[cheapest].losses);
-            if (!(net > std::max(kRounding * total, least))) return;
+            if (!(net > kRounding * total)) return;
             if (clusters_[cheapest].exact) {
-                replace(cheapest);
+                if (net > kLeastEvidence * std::sqrt(summed_squares(cheapest))) replace(cheapest);
                 return;
             }
             find_seconds(cheapest);
@@ -105,12 +103,11 @@ private:
         std::size_t begin = 0, end = 0;  // of members_
         double cost = 0.0;               // of its points as they are
         double loss = 0.0;               // were its centroid taken away; a lower bound
-        double losses = 0.0;             // the same, summed squares over its points
         double reach = 0.0;              // the longest of its points
         bool exact = false;              // whether `loss` is exact
-        // About the present candidate: the distance to it, what it saves its points, the same as
-        // summed squares, by how much it lowers the loss.
-        double apart = 0.0, gain = 0.0, gains = 0.0, relief = 0.0;
+        // About the present candidate: the distance to it, what it saves its points, by how much
+        // it lowers the loss.
+        double apart = 0.0, gain = 0.0, relief = 0.0;
         std::int64_t n_distances = 0;
 
         // What it costs to have the candidate in place of this centroid, the gain aside.
@@ -176,16 +173,14 @@ private:
     }
 
     void add_up(SearchCluster &cluster) const {
-        cluster.cost = cluster.loss = cluster.losses = cluster.reach = 0.0;
+        cluster.cost = cluster.loss = cluster.reach = 0.0;
         cluster.exact = true;
         for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
             const SearchPoint &point = points_[members_[m]];
             cluster.reach = std::max(cluster.reach, point.reach);
             if (point.weight <= 0.0) continue;
             cluster.cost += point.weight * point.own;
-            const double loss = point.weight * (point.second - point.own);
-            cluster.loss += loss;
-            cluster.losses += loss * loss;
+            cluster.loss += point.weight * (point.second - point.own);
             cluster.exact = cluster.exact && point.exact;
         }
     }
@@ -218,7 +213,7 @@ private:
     void price_candidate(std::size_t c) {
         SearchCluster &cluster = clusters_[c];
         cluster.apart = between(candidate_.data(), centroids_ + c * d_);
-        cluster.gain = cluster.gains = cluster.relief = 0.0;
+        cluster.gain = cluster.relief = 0.0;
         cluster.n_distances = 0;
         if (cluster.apart >= cluster.reach) return;
         for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
@@ -227,11 +222,32 @@ private:
             const double squared = squared_to(point, candidate_.data());
             ++cluster.n_distances;
             if (squared >= point.second) continue;
-            const double gain = point.weight * (point.own - std::min(point.own, squared));
-            cluster.gain += gain;
-            cluster.gains += gain * gain;
+            cluster.gain += point.weight * (point.own - std::min(point.own, squared));
             cluster.relief += point.weight * (point.second - std::max(point.own, squared));
         }
+    }
+
+    // Of what it does to each point to have the candidate in place of the centroid `gone`: the
+    // squares of what it saves those that come to it, and of what those lose that must go.
+    double summed_squares(std::size_t gone) {
+        double squares = 0.0;
+        for (std::size_t c = 0; c < k_; ++c) {
+            const SearchCluster &cluster = clusters_[c];
+            if (!(cluster.gain > 0.0) && c != gone) continue;
+            for (std::size_t m = cluster.begin; m < cluster.end; ++m) {
+                const SearchPoint &point = points_[members_[m]];
+                if (point.weight <= 0.0) continue;
+                double squared = point.second;
+                if (cluster.apart < point.reach) {
+                    squared = std::min(squared, squared_to(point, candidate_.data()));
+                    ++n_distances_;
+                }
+                const double change =
+                    c == gone ? squared - point.own : std::min(squared - point.own, 0.0);
+                squares += point.weight * change * point.weight * change;
+            }
+        }
+        return squares;
     }
 
     // Measure the points of a cluster against all centroids, where their second is not known.

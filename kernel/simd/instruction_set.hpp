@@ -43,6 +43,16 @@ struct NarrowCentroids {
     std::size_t k;
 };
 
+// How a statistic is judged beside the noise between batches; see tracking/batch_noise.hpp.
+struct NoiseRule {
+    double prior_sum, prior_count;    // squares, and how many, that it is drawn to
+    double prior_freedom, per_batch;  // degrees of freedom: before any batch, and of each
+    double long_sum, long_count;      // the same as the first two, of the longest scale
+    double rows;                      // in times of what is usual
+    double cap;                       // the most a square counts, in units of its expectation
+    double kept;                      // of what was learned before
+};
+
 struct InstructionSet {
     const char *name;
     std::size_t lanes;  // doubles per vector register, the width of a block of centroids
@@ -182,6 +192,22 @@ struct InstructionSet {
     void (*add_moments)(const PointsView &rows, const double *weights, double decay,
                         const std::int32_t *labels, const double *centroids, double *masses,
                         double *sums, double *squares);
+
+    // Add the rows to the sums of their cells, k of them, in row order: `sums` holds masses,
+    // squared weights, mean clipped squares and their squares (k each), then clipped scores and
+    // their squares (k, d each). A score is a gap to the centre times `inverse` (k, d); weights are
+    // multiplied by `unit`. The mean squared score of each row, not clipped, goes to `far`.
+    void (*add_scores)(const PointsView &rows, const double *weights, double unit,
+                       const std::int32_t *labels, const double *centres, const double *inverse,
+                       double clip, std::size_t k, double *sums, double *far);
+
+    // For each of `count` statistics, whose `squares` are given, the square of the normal deviate
+    // that is as rare beside its noise; `sums` and `counts` are what it has shown so far, and learn
+    // the square, `long_sums` and `long_counts` what it has shown at the longest scale. `rows` is
+    // the number of rows they are about.
+    void (*judge)(const NoiseRule &rule, const double *squares, std::size_t count, double rows,
+                  double *sums, double *counts, const double *long_sums, const double *long_counts,
+                  double *deviates);
 
     // Add for each of the rows `chosen`, in this order, the weighted squares of its gaps to the
     // mean of its cluster, every fourth column together, to the four sums of that cluster in

@@ -9,6 +9,7 @@
 #include "simd/instruction_set.hpp"
 #include "simd/lines.hpp"
 #include "simd/power_iteration.hpp"
+#include "simd/scores.hpp"
 #include "simd/screen.hpp"
 #include "simd/sums.hpp"
 
@@ -43,6 +44,8 @@ const InstructionSet KMEANDER_SET = {
     .list_marked = list_marked,
     .add_rows = add_rows,
     .add_moments = add_moments,
+    .add_scores = add_scores,
+    .judge = judge,
     .add_squares = add_squares,
 };
 

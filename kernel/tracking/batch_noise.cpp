@@ -80,32 +80,27 @@ double BatchNoise::shrinkage() const {
 
 void BatchNoise::begin(std::size_t scale, double rows, bool is_early) {
     scale_ = scale;
-    rows_ = std::max(rows, 1.0);
     has_judged_ = false;
     families_[scale] = family_noise(scale);
     const double batches = static_cast<double>(kScaleBatches[scale]);
-    const double shrinkage_now = batches_[0] >= kBatchesToCompare ? shrinkage() : kFirstShrinkage;
+    const double shrunk_by = batches_[0] >= kBatchesToCompare ? shrinkage() : kFirstShrinkage;
     const double alike = std::sqrt(static_cast<double>(size_)) * batches_[scale] / batches;
-    prior_noise_ = families_[scale];
-    prior_weight_ = shrinkage_now * batches;
-    prior_freedom_ = std::min(shrinkage_now, (is_early ? kEarlyFreedom : kFirstFreedom) + alike);
+    rule_ = {
+        .prior_sum = shrunk_by * batches * families_[scale],
+        .prior_count = shrunk_by * batches,
+        .prior_freedom = std::min(shrunk_by, (is_early ? kEarlyFreedom : kFirstFreedom) + alike),
+        .per_batch = 1.0 / batches,
+        .rows = std::max(rows, 1.0),
+        .cap = kCap,
+        .kept = 1.0 - 1.0 / kMemory};
 }
 
-double BatchNoise::judge(std::size_t i, double z, double rows) {
+void BatchNoise::judge(std::size_t first, std::size_t count, const double *squares, double rows,
+                       double *deviates) {
     has_judged_ = true;
-    const std::size_t at = scale_ * size_ + i;
-    const double squared = z * z, count = counts_[at];
-    // Never below what independent rows would make: that is the floor.
-    const double learned =
-        std::max((squares_[at] + prior_weight_ * prior_noise_) / (count + prior_weight_), 1.0);
-    const double noise = 1.0 + (learned - 1.0) * rows_;
-    // Few batches leave the noise uncertain; few rows that count, the shape of the statistic.
-    const double batches = static_cast<double>(kScaleBatches[scale_]);
-    const double doubt =
-        1.0 / (prior_freedom_ + count / batches) + noise / (4.0 * std::max(rows, 1.0));
-    squares_[at] = (1.0 - 1.0 / kMemory) * squares_[at] + std::min(squared, kCap * noise);
-    counts_[at] = (1.0 - 1.0 / kMemory) * count + 1.0;
-    return normal_from_student(squared / noise, 1.0 / doubt);
+    const std::size_t at = scale_ * size_ + first, longest = (kScales - 1) * size_ + first;
+    instruction_set().judge(rule_, squares, count, rows, squares_.data() + at, counts_.data() + at,
+                            squares_.data() + longest, counts_.data() + longest, deviates);
 }
 
 void BatchNoise::end() {

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "simd/instruction_set.hpp"
+
 namespace kmeander {
 
 // The last batches that are compared with those before them: in one, a few, and a dozen.
@@ -34,9 +36,11 @@ public:
     // what independent rows would make is trusted more.
     void begin(std::size_t scale, double rows, bool is_early);
 
-    // The size of a normal deviate that is as rare as z is beside its noise, with `rows` in the
-    // cell it is about; learn it.
-    double judge(std::size_t i, double z, double rows);
+    // The squares of the normal deviates that are as rare as those of the statistics [first, first
+    // + count), whose `squares` are given, are beside their noise; learn these. `rows` is the
+    // number of rows that they are about.
+    void judge(std::size_t first, std::size_t count, const double *squares, double rows,
+               double *deviates);
 
     void end();
 
@@ -61,10 +65,8 @@ private:
     std::vector<double> squares_, counts_;  // (scales, size), both forgetting
     std::array<double, kScales> batches_{}, families_ = {1.0, 1.0, 1.0};
 
-    // Of the scale that is judged: the noise that a statistic is drawn to, the batches for which it
-    // counts, its degrees of freedom, and the rows.
-    std::size_t scale_ = 0;
-    double prior_noise_ = 1.0, prior_weight_ = 0.0, prior_freedom_ = 0.0, rows_ = 1.0;
+    std::size_t scale_ = 0;  // that is judged
+    NoiseRule rule_{};
     bool has_judged_ = false;
 };
 

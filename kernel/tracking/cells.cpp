@@ -59,30 +59,6 @@ double ScoreSums::total_rows() const {
     return effective(total_mass(), squares);
 }
 
-double ScoreSums::add_row(std::size_t c, double weight, const double *scores) {
-    double *sums = values_.data() + 4 * k_ + c * d_, *squares = sums + k_ * d_;
-    // Four columns at a time, each with a sum of its own, so that the loop is one of vectors.
-    double spread[4] = {}, far[4] = {};
-    const auto column = [&](std::size_t j, std::size_t lane) {
-        const double score = std::clamp(scores[j], -Cells::kClip, Cells::kClip);
-        sums[j] += weight * score;
-        squares[j] += weight * score * score;
-        spread[lane] += score * score;
-        far[lane] += scores[j] * scores[j];
-    };
-    std::size_t j = 0;
-    for (; j + 4 <= d_; j += 4)
-        for (std::size_t lane = 0; lane < 4; ++lane) column(j + lane, lane);
-    for (; j < d_; ++j) column(j, 0);
-    const double columns = static_cast<double>(d_);
-    const double mean = (spread[0] + spread[1] + spread[2] + spread[3]) / columns;
-    values_[c] += weight;
-    values_[k_ + c] += weight * weight;
-    values_[2 * k_ + c] += weight * mean;
-    values_[3 * k_ + c] += weight * mean * mean;
-    return std::min((far[0] + far[1] + far[2] + far[3]) / columns, kLargestSquare);
-}
-
 Cells::Cells(const DecayedWindow &window, const Partition &partition, const double *centroids,
              std::size_t k, std::size_t d)
     : k_(k), d_(d), centres_(centroids, centroids + k * d), inverse_(k * d) {
@@ -216,17 +192,12 @@ std::vector<std::int32_t> Cells::assign(const BatchView &batch, const Partition 
 }
 
 void Cells::add(const BatchView &batch, const std::vector<std::int32_t> &labels, ScoreSums &sums,
-                std::vector<double> &far) const {
-    std::vector<double> room(d_), scores(d_);
-    const double unit = rows_per_mass(batch);
+                Buffer<double> &far) const {
     far.resize(batch.rows.count);
-    for (std::size_t i = 0; i < batch.rows.count; ++i) {
-        const std::size_t c = static_cast<std::size_t>(labels[i]);
-        const double *row = point_at(batch.rows, i, room.data());
-        const double *centre = centres_.data() + c * d_, *inverse = inverse_.data() + c * d_;
-        for (std::size_t j = 0; j < d_; ++j) scores[j] = (row[j] - centre[j]) * inverse[j];
-        far[i] = sums.add_row(c, unit * weight_of(batch, i), scores.data());
-    }
+    instruction_set().add_scores(batch.rows, batch.weights, rows_per_mass(batch), labels.data(),
+                                 centres_.data(), inverse_.data(), kClip, k_, sums.values_to_add(),
+                                 far.data());
+    for (std::size_t i = 0; i < far.size(); ++i) far[i] = std::min(far[i], kLargestSquare);
 }
 
 }  // namespace kmeander

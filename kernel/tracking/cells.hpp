@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kmeans/buffer.hpp"
 #include "kmeans/partition.hpp"
 #include "kmeans/window.hpp"
 
@@ -35,15 +36,14 @@ public:
     double total_mass() const;
     double total_rows() const;
 
-    double spread(std::size_t c) const { return values_[2 * k_ + c]; }
-    double spread_squares(std::size_t c) const { return values_[3 * k_ + c]; }
+    // Of the mean squared scores of the rows.
+    const double *spread(std::size_t c) const { return values_.data() + 2 * k_ + c; }
+    const double *spread_squares(std::size_t c) const { return values_.data() + 3 * k_ + c; }
     const double *scores(std::size_t c) const { return values_.data() + 4 * k_ + c * d_; }
     const double *score_squares(std::size_t c) const { return scores(c) + k_ * d_; }
 
-    // One more row in cell `c`: its weight, and its column by column scores.
-    double add_row(std::size_t c, double weight, const double *scores);
-
     const std::vector<double> &values() const { return values_; }
+    double *values_to_add() { return values_.data(); }  // as `add_scores` wants them
 
 private:
     static double effective(double mass, double squares) {
@@ -86,7 +86,7 @@ public:
     // Add the rows of a batch; the squared distance of each, in standard deviations and per
     // column, goes to `far`.
     void add(const BatchView &batch, const std::vector<std::int32_t> &labels, ScoreSums &sums,
-             std::vector<double> &far) const;
+             Buffer<double> &far) const;
 
 private:
     void find_spread(const DecayedWindow &window, const std::int32_t *labels);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracking/batch_noise.hpp"
+#include "tracking/cell_differences.hpp"
 #include "tracking/cells.hpp"
 #include "tracking/season.hpp"
 
@@ -39,6 +40,9 @@ struct FoundChange {
     double value = 0.0, was = 0.0;
     double z = 0.0;  // normal deviate that is as rare where nothing changes
 };
+
+// Batches whose farthest rows are remembered.
+constexpr std::size_t kFarMemory = 100;
 
 // How large z must be, by family of statistics.
 struct ChangeLevels {
@@ -133,18 +137,23 @@ private:
         Known *known;
     };
 
-    struct FamilySquares {  // of the deviates of one family
+    struct MeanSquare {  // of the deviates of one family
         double sum = 0.0, count = 0.0;
     };
 
+    static std::int32_t batches_of(const Scale &scale) {
+        return static_cast<std::int32_t>(kScaleBatches[scale.number]);
+    }
     void test_scale(const Scale &scale, const ChangeLevels &levels,
                     std::vector<FoundChange> &found);
-    FamilySquares test_shares(const Scale &scale, double level, std::vector<FoundChange> &found);
-    FamilySquares test_places(const Scale &scale, double level, std::vector<FoundChange> &found);
-    FamilySquares test_spreads(const Scale &scale, double level, std::vector<FoundChange> &found);
-    void test_together(Family family, const Scale &scale, FamilySquares squares, double level,
+    MeanSquare test_family(Family family, const Scale &scale, const CellDifferences &differences,
+                           double level, std::vector<FoundChange> &found);
+    FoundChange change_of_cell(Family family, const Scale &scale,
+                               const CellDifferences &differences, std::size_t cell,
+                               std::size_t column, double z) const;
+    void test_together(Family family, const Scale &scale, MeanSquare squares, double level,
                        std::vector<FoundChange> &found);
-    std::size_t test_far(std::vector<double> far, std::vector<FoundChange> &found);
+    std::size_t test_far(Buffer<double> far, std::vector<FoundChange> &found);
     void test_trend(std::vector<FoundChange> &found) const;
     void learn(std::shared_ptr<const ScoreSums> newest);
     bool holds_still(const Cells &cells) const;
@@ -156,10 +165,10 @@ private:
     std::shared_ptr<const ScoreSums> origin_;  // the older ones when the chapter was young
     std::vector<double> farthest_;             // per batch of the chapter
     Season season_;
-    std::size_t phase_ = 0;                // of the newest batch
-    std::size_t n_plain_ = 0;              // batches to come that are not compared with past cycles
-    bool in_season_ = false;               // whether the newest batch was
-    std::array<Known, 2> known_;           // beside the batches before; beside past cycles
+    std::size_t phase_ = 0;     // of the newest batch
+    std::size_t n_plain_ = 0;   // batches to come that are not compared with past cycles
+    bool in_season_ = false;    // whether the newest batch was
+    std::vector<Known> known_;  // beside the batches before; in a season beside past cycles, too
     double rows_ = 0.0, n_batches_ = 0.0;  // of all batches so far, forgetting
 };
 
