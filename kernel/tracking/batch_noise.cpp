@@ -40,6 +40,9 @@ BatchNoise::BatchNoise(std::size_t size, const double *squares, const double *co
       squares_(squares, squares + kScales * size),
       counts_(counts, counts + kScales * size) {
     std::copy_n(batches, kScales, batches_.begin());
+}
+
+void BatchNoise::begin_batch() {
     for (std::size_t scale = 0; scale < kScales; ++scale) families_[scale] = family_noise(scale);
 }
 
@@ -81,7 +84,6 @@ double BatchNoise::shrinkage() const {
 void BatchNoise::begin(std::size_t scale, double rows, bool is_early) {
     scale_ = scale;
     has_judged_ = false;
-    families_[scale] = family_noise(scale);
     const double batches = static_cast<double>(kScaleBatches[scale]);
     const double shrunk_by = batches_[0] >= kBatchesToCompare ? shrinkage() : kFirstShrinkage;
     const double alike = std::sqrt(static_cast<double>(size_)) * batches_[scale] / batches;

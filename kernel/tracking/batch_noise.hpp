@@ -31,6 +31,9 @@ public:
     BatchNoise(std::size_t size, const double *squares, const double *counts,
                const double *batches);
 
+    // Another batch begins: what the family has shown before it is what it is judged beside.
+    void begin_batch();
+
     // Get ready to judge the statistics of one scale. `rows` is how many times the usual rows its
     // batches have: with more rows the noise between batches counts for more. While it `is_early`,
     // what independent rows would make is trusted more.
@@ -63,7 +66,8 @@ private:
 
     std::size_t size_;
     std::vector<double> squares_, counts_;  // (scales, size), both forgetting
-    std::array<double, kScales> batches_{}, families_ = {1.0, 1.0, 1.0};
+    std::array<double, kScales> batches_{};
+    std::array<double, kScales> families_ = {1.0, 1.0, 1.0};  // before the present batch
 
     std::size_t scale_ = 0;  // that is judged
     NoiseRule rule_{};

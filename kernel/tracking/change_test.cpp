@@ -107,6 +107,8 @@ ChangeTest::Outcome ChangeTest::after(const BatchView &batch, const Partition &a
                                       const ChangeLevels &levels, std::size_t n_phases) const {
     const auto next = std::make_shared<ChangeTest>(*this);
     if (period() > 0) next->phase_ = (phase_ + n_phases) % period();
+    for (Known &known : next->known_)
+        for (BatchNoise &noise : known.noise) noise.begin_batch();
     const std::vector<std::int32_t> labels = cells_->assign(batch, arrived);
     const auto newest = std::make_shared<ScoreSums>(cells_->k(), cells_->d());
     Buffer<double> far;

@@ -30,10 +30,10 @@ ChangeTest::ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
     n_plain_ = saved.n_plain;
     in_season_ = saved.in_season;
     for (std::size_t b = 0; b < n_latest; ++b) {
-        const std::size_t phase = static_cast<std::size_t>(saved.latest_phases[b]);
-        need(phase < std::max<std::size_t>(period, 1), "no such phase");
-        latest_.push_back(
-            {std::make_shared<ScoreSums>(k, d, saved.latest.data() + b * size), phase});
+        const double phase = saved.latest_phases[b];
+        need(phase >= 0.0 && phase < std::max(static_cast<double>(period), 1.0), "no such phase");
+        latest_.push_back({std::make_shared<ScoreSums>(k, d, saved.latest.data() + b * size),
+                           static_cast<std::size_t>(phase)});
     }
     older_.clear();
     for (std::size_t scale = 0; scale < kScales; ++scale)

@@ -179,16 +179,24 @@ def reordered(
 ) -> WindowFit:
     """Return a fit with its clusters in other rows: the one in order[r] comes to row r.
 
-    Lloyd goes on from there, for a tie goes to the lowest row; as a rule it takes one pass.
+    A tie goes to the lowest row, so Lloyd goes on from there where it had come to its end; as a
+    rule it takes one pass. Where `limits` have stopped it no centroid moves any more.
     """
     window = fit.window.divided(fit.found.renumbered(order))
     keep_sums = fit.window.partition is not None and fit.window.partition.sums is not None
-    again = fit_window(window, fit.centroids[order], limits, before=before, keep_sums=keep_sums)
+    was_stopped = not fit.converged or limits.tol > 0
+    again = fit_window(
+        window, fit.centroids[order], limits,
+        before=before, only_assign=was_stopped, keep_sums=keep_sums,
+    )  # fmt: skip
+    if not keep_sums:
+        again = again._replace(window=again.window.divided(again.found.without_sums()))
     rows = np.argsort(order)
     return again._replace(
         initial_error=fit.initial_error,
         reseeded=tuple(sorted({*rows[list(fit.reseeded)].tolist(), *again.reseeded})),
         n_iter=fit.n_iter + again.n_iter,
+        converged=fit.converged if was_stopped else again.converged,
         n_distances=fit.n_distances + again.n_distances,
         n_distances_plain=fit.n_distances_plain + again.n_distances_plain,
     )

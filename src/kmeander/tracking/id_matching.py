@@ -105,6 +105,7 @@ def match_ids(
     ids, since = lineage.ids.copy(), lineage.since.copy()
     home, home_variance = lineage.home.copy(), lineage.home_variance.copy()
     home_share = lineage.home_share.copy()
+    batches, held, parents = lineage.batches.copy(), lineage.held.copy(), lineage.parents.copy()
     next_id = lineage.next_id
     for row in changed:
         since[row], source = index, sources[row]
@@ -115,6 +116,8 @@ def match_ids(
             ids[row] = lineage.ids[source]
             home[row], home_variance[row] = past.homes[source], past.variance[source]
             home_share[row] = lineage.home_share[source]
+            batches[row], held[row] = lineage.batches[source], lineage.held[source]
+            parents[row] = lineage.parents[source]
     begun = [row for row in changed if sources[row] == NOBODY]
     lost = sorted(set(changed) - {sources[row] for row in changed})
     ends = [_end(row, flow, is_lacking[row], sources, lineage.ids, ids, fit, past) for row in lost]
@@ -126,6 +129,9 @@ def match_ids(
         home=frozen(home),
         home_variance=frozen(home_variance),
         home_share=frozen(home_share),
+        batches=frozen(batches),
+        held=frozen(held),
+        parents=frozen(parents),
     )
     return Matched(matched, starts, ends)
 

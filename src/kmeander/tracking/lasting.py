@@ -8,15 +8,16 @@ returns to its place. Where the change test finds a change, both are told at onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence, Set
 from math import dist
 from typing import NamedTuple
+
+import numpy as np
 
 from kmeander.arrays import Centroids, frozen
 from kmeander.events import Event
 from kmeander.kmeans.lloyd import WindowFit
-from kmeander.tracking.lineage import LASTED, NOBODY, Lineage, Sleeper
+from kmeander.tracking.lineage import LASTED, NOBODY, Lineage, Sleeper, endings
 
 # A newborn cluster has lasted when it has had this share of two batches in a row, or half of an
 # equal share where there are many clusters, and this number of rows in all.
@@ -63,7 +64,7 @@ def settle(
     at_once : bool
         Whether the change test found a change.
     """
-    if not (begun or ended or matched.asleep or matched.is_provisional.any()):
+    if not (begun or ended or matched.asleep or matched.dropped or matched.is_provisional.any()):
         return Settled(matched, ())
     rows_before = {number: row for row, number in enumerate(before.ids.tolist())}
     asleep, unheard, told_ends = list(matched.asleep), [], []
@@ -85,9 +86,15 @@ def settle(
     dropped = [pair for pair in unheard if pair[0] in free.values()]
     due = [one for one in asleep if at_once or index - one.since >= SLEEPING_BATCHES]
     asleep = [one for one in asleep if one not in due]
-    told_ends += [_end_of(one, lineage) for one in due]
-    pairs = [(event.cluster or 0, NOBODY if event.other is None else event.other)
-             for event in told_ends]  # fmt: skip
+    heirs = {
+        **dict(matched.ended),
+        **dict(dropped),
+        **{one.number: one.heir for one in (*asleep, *due)},
+        **dict(endings(told_ends)),
+    }
+    alive = set(lineage.ids.tolist())
+    told_ends += [_end_of(one, heirs, alive) for one in due]
+    pairs = endings(told_ends)
     lineage = lineage._replace(
         asleep=tuple(asleep), dropped=tuple(dropped), ended=(*matched.ended, *dropped, *pairs)
     )
@@ -128,8 +135,8 @@ def _with_births(
         else:
             ids[row], next_id = next_id, next_id + 1
         batches[row], held[row] = 0, 0.0
-        parents[row] = NOBODY if event.other is None else event.other
-        born[row] = replace(event, cluster=int(ids[row]))
+        parents[row] = _heard_of(event.other, before)
+        born[row] = _birth_of(int(ids[row]), parents.item(row), event.value)
     told = []
     for row in (batches < LASTED).nonzero()[0].tolist():
         share = shares.item(row)
@@ -157,16 +164,22 @@ def _nearest(asleep: Sequence[Sleeper], centroid: Centroids) -> Sleeper | None:
     return asleep[min(near)[1]] if near else None
 
 
-def _birth_of(number: int, parent: int, share: float) -> Event:
+def _heard_of(parent: int | None, before: Lineage) -> int:
+    """Return where a newborn cluster comes from, in numbers that were told; -1 from nowhere."""
+    if parent is None:
+        return NOBODY
+    rows = np.flatnonzero((before.ids == parent) & before.is_provisional)
+    return before.parents.item(int(rows[0])) if len(rows) else parent
+
+
+def _birth_of(number: int, parent: int, share: float | None) -> Event:
     if parent == NOBODY:
         return Event("born", number, value=share)
     return Event("split", number, parent, value=share)
 
 
-def _end_of(sleeper: Sleeper, lineage: Lineage) -> Event:
+def _end_of(sleeper: Sleeper, heirs: Mapping[int, int], alive: Set[int]) -> Event:
     """Return what has become of a cluster by now."""
-    alive, heirs = set(lineage.ids.tolist()), dict(lineage.ended)
-    heirs.update({one.number: one.heir for one in lineage.asleep})
     heir = sleeper.heir
     while heir != NOBODY and heir not in alive:
         heir = heirs.get(heir, NOBODY)

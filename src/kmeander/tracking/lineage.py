@@ -45,8 +45,7 @@ class Lineage(NamedTuple):
     next_id : int
         The id that comes next; ids are never used again.
     since : ndarray of shape (n_clusters,)
-        Batch with which the present chapter of each cluster began: its first, or that at which it
-        last moved, grew or shrank. What it is compared with is not older.
+        Batch with which the present chapter of each cluster began: its first, or the last change.
     home, home_variance, home_share : ndarray
         Mean of each cluster, variance about it and share of the batches, before the changes that
         are not yet as old as the window.
@@ -121,13 +120,19 @@ class Lineage(NamedTuple):
         )
 
     def changed(
-        self, rows: list[int], index: int, n_batches: int, centroids: Centroids, masses: Masses
+        self,
+        rows: list[int],
+        index: int,
+        n_batches: int,
+        centroids: Centroids,
+        masses: Masses,
+        variances: NDArray[np.float64],
     ) -> Lineage:
-        """Begin a new chapter of the clusters in `rows`, which a change was found of.
+        """Begin a new chapter of the clusters in `rows`: after a change, of all that go on.
 
         Where they were before is remembered, if the chapter before was as long as the window of
-        `n_batches`; a shorter one is part of the same change. `centroids` and `masses` are those
-        before the batch.
+        `n_batches`; a shorter one is part of the same change. `centroids`, `masses` and `variances`
+        are those before the batch.
         """
         if not rows:
             return self
@@ -135,7 +140,7 @@ class Lineage(NamedTuple):
         variance = self.home_variance.copy()
         for row in rows:
             if index - since[row] >= n_batches - 1:
-                home[row], variance[row] = centroids[row], self.variance[row]
+                home[row], variance[row] = centroids[row], variances[row]
                 share[row] = masses[row] / masses.sum()
             since[row] = index
         return self._replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import dist, sqrt
+from math import dist, hypot, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -175,7 +175,6 @@ def _changes_told(
     new = set(lineage.ids.tolist()) - set(before.lineage.ids.tolist())
     rows = {number: row for row, number in enumerate(lineage.ids.tolist()) if number not in new}
     of_cluster: list[Event] = []
-    moved_rows: list[int] = []
     for change in _strongest(tested.changes):
         number = int(tested.chapter.ids[change.cell])
         row = rows.get(number)
@@ -197,7 +196,6 @@ def _changes_told(
                 unconfirmed=is_early,
             )  # fmt: skip
         of_cluster.append(event)
-        moved_rows.append(row)
     events = sorted(of_cluster, key=lambda event: rows[event.cluster or 0])
     concerns_all = [
         change
@@ -213,8 +211,9 @@ def _changes_told(
     assert before.step is not None
     assert before.step.masses is not None
     return events, lineage.changed(
-        moved_rows, index, fit.window.n_batches, before.centroids, before.step.masses
-    )
+        sorted(rows.values()), index, fit.window.n_batches, before.centroids, before.step.masses,
+        before.lineage.variance,
+    )  # fmt: skip
 
 
 def _strongest(changes: Iterable[Change]) -> list[Change]:
@@ -276,7 +275,7 @@ def _drift(
     value = se = None
     if estimates:
         value = sum(estimate.epsilon for estimate in estimates) / len(estimates)
-        se = sum(estimate.se**2 for estimate in estimates) ** 0.5 / len(estimates)
+        se = hypot(*(estimate.se for estimate in estimates)) / len(estimates)
     is_beyond = may_be_beyond and value is not None and 1 + value >= BEYOND_NOISE_ERROR
     return Event(
         "drift", value=value, was=se, z=change.z or None, over=shortest if shortest > 1 else None,
