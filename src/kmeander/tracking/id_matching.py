@@ -1,4 +1,7 @@
-"""Matching of cluster ids after a batch: an id goes with its points, not with its row."""
+"""Matching of cluster ids after a batch: an id goes with its points, not with its row.
+
+"Moved, or new?" of docs/explanation/alarms.md has the rules in words.
+"""
 
 from __future__ import annotations
 
