@@ -82,6 +82,29 @@ def test_a_summary_counts_what_went_wrong(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
+def test_a_summary_says_what_is_known_of_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = summary_of(events={"drift": 2}, n_unconfirmed=3)
+    run_command._say_summary(summary, "x", 3, resumable=False)
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == [
+        "Events: 2 drift; 3 unconfirmed.",
+        "Noise between batches is not known yet (7 batches of 20).",
+    ]
+    assert isinstance(summary.last, Step)
+    older = replace(summary.last, noise=None)  # of a checkpoint that is older than noise
+    run_command._say_summary(summary_of(last=older), "x", 3, resumable=False)
+    assert "oise" not in capsys.readouterr().err
+
+
+def test_a_summary_counts_events_that_are_unconfirmed_apart() -> None:
+    summary = RunSummary()
+    step = summary_of().last
+    assert isinstance(step, Step)
+    told = (events.Event("moved", 0), events.Event("drift", unconfirmed=True))
+    summary.add(replace(step, events=told))
+    assert (summary.events, summary.n_unconfirmed) == ({"moved": 1}, 1)
+
+
 def test_louder_events_have_louder_colours() -> None:
     summary = summary_of()
     step = summary.last
@@ -93,6 +116,8 @@ def test_louder_events_have_louder_colours() -> None:
     assert progress.style_of(with_kinds("moved")) == "cyan"
     assert progress.style_of(with_kinds("moved", "born")) == "yellow"
     assert progress.style_of(with_kinds("born", "drift")) == "bold red"
+    doubtful = replace(step, events=(events.Event("drift", unconfirmed=True),))
+    assert progress.style_of(doubtful) == "dim"
 
 
 def test_progress_is_one_line_now_and_then(

@@ -70,7 +70,9 @@ def event_line(index: int, words: list[str]) -> str:
 
 def style_of(step: Step) -> str:
     """Return the style in which the events are shown, of a batch."""
-    kinds = {event.kind for event in step.events}
+    kinds = {event.kind for event in step.events if not event.unconfirmed}
+    if not kinds:
+        return "dim"
     if "drift" in kinds:
         return "bold red"
     return "yellow" if kinds & {"born", "split", "died", "absorbed"} else "cyan"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kmeander.commands.values import names
-from kmeander.commands.words import say
+from kmeander.commands.words import counted_events, say
 from kmeander.page import need_bokeh
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class EventKind(Enum):
     moved = "moved"
     grew = "grew"
     shrank = "shrank"
+    trend = "trend"
+    rescaled = "rescaled"
 
 
 def report(
@@ -62,7 +64,7 @@ def report(
     ] = None,
     fail_on: Annotated[
         list[EventKind] | None,
-        typer.Option(help="Exit with 1 if there was such an event; may be given again."),
+        typer.Option(help="Exit with 1 if there was such an event, confirmed; may be given again."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
 ) -> None:
@@ -85,8 +87,8 @@ def report(
     if not quiet:
         for note in timeline.notes:
             say(note)
-        counted = ", ".join(f"{number:,} {kind}" for kind, number in timeline.counts.items())
-        say(f"{target}: {timeline.n_batches:,} batches; events: {counted or 'none'}.")
+        counted = counted_events(timeline.counts, timeline.n_unconfirmed)
+        say(f"{target}: {timeline.n_batches:,} batches; events: {counted}.")
     found = [kind.value for kind in fail_on or [] if timeline.counts.get(kind.value)]
     if found:
         if not quiet:

@@ -25,7 +25,7 @@ from kmeander.commands.run_options import (
 )
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
-from kmeander.commands.words import count, say
+from kmeander.commands.words import count, counted_events, say
 from kmeander.exceptions import argument
 
 if TYPE_CHECKING:
@@ -148,9 +148,11 @@ def _say_clusters(summary: RunSummary, last: Step, n_clusters: int) -> None:
         f"window of {count(last.n_batches, 'batch')}, rho {last.rho:.4g}."
     )
     say(f"Shares of the clusters now: {_shares(last)}")
-    if summary.events:
-        counted = ", ".join(f"{number:,} {kind}" for kind, number in summary.events.items())
-        say(f"Events: {counted}.")
+    if summary.events or summary.n_unconfirmed:
+        say(f"Events: {counted_events(summary.events, summary.n_unconfirmed)}.")
+    if last.noise is not None:
+        words = last.noise.words()
+        say(f"{words[0].upper()}{words[1:]}.")
     if summary.n_reseeded:
         say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:

@@ -22,6 +22,18 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
+def counted_events(counts: dict[str, int], n_unconfirmed: int) -> str:
+    """Return how many events of each kind there were, and how many more are unconfirmed.
+
+    Examples
+    --------
+    >>> counted_events({"drift": 3, "moved": 1200}, 2), counted_events({}, 0)
+    ('3 drift, 1,200 moved; 2 unconfirmed', 'none')
+    """
+    counted = ", ".join(f"{number:,} {kind}" for kind, number in counts.items()) or "none"
+    return f"{counted}; {n_unconfirmed:,} unconfirmed" if n_unconfirmed else counted
+
+
 def compact(number: float) -> str:
     """Return a number in at most four digits.
 

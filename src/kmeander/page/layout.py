@@ -209,11 +209,13 @@ class Layout:
         return plot
 
     def _mark_drifts(self, plot: Any) -> None:
-        drifts = CDSView(filter=self.view.filter & GroupFilter(column_name="kind", group="drift"))
-        plot.vspan(
-            x="batch", source=self.events, view=drifts, line_color="color", line_dash="dashed",
-            line_alpha=0.8, legend_label="drift",
-        )  # fmt: skip
+        for name, alpha, label in (("drift", 0.8, {"legend_label": "drift"}),
+                                   ("drift ?", series.FAINT, {})):  # fmt: skip
+            drifts = self.view.filter & GroupFilter(column_name="event", group=name)
+            plot.vspan(
+                x="batch", source=self.events, view=CDSView(filter=drifts), line_color="color",
+                line_dash="dashed", line_alpha=alpha, **label,
+            )  # fmt: skip
 
     def _errors_plot(self) -> Any:
         plot = self._plot("Errors", "mean squared distance")
@@ -268,10 +270,12 @@ class Layout:
     def _lives_plot(self) -> Any:
         plot = self._plot("Lives of the clusters", "id", y_range=self.rows)
         bars = plot.hbar(
-            "row", left="left", right="right", height=0.6, source=self.lives, color="color"
-        )
+            "row", left="left", right="right", height=0.6, source=self.lives, color="color",
+            alpha="alpha",
+        )  # fmt: skip
         plot.scatter(
             "batch", "row", source=self.events, view=self.view, color="color", size=8,
+            fill_alpha="alpha",
             line_color="#1c2127", line_width=0.5, marker="diamond",
         )  # fmt: skip
         plot.yaxis.visible = len(self.lives.data["row"]) <= 30
@@ -333,7 +337,7 @@ class Layout:
             columns=[
                 TableColumn(field="batch", title="batch", width=60,
                             formatter=NumberFormatter(format="0,0")),
-                TableColumn(field="kind", title="event", width=70),
+                TableColumn(field="event", title="event", width=80),
                 TableColumn(field="cluster", title="cluster", width=60),
                 TableColumn(field="words", title="what happened", width=1500),
             ],
@@ -348,7 +352,8 @@ class Layout:
         wrap: dict[str, Any] = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap"}}
         hint = Div(
             text="Choose a row to look at its time in the plots; choose it again with Ctrl to go "
-            "back.", disable_math=True, stylesheets=[self.style],
+            "back. A question mark and faint marks: not confirmed yet.",
+            disable_math=True, stylesheets=[self.style],
             styles={"color": "#808890"},
         )  # fmt: skip
         return column(

@@ -17,6 +17,8 @@ EVENT_COLORS = {
     "moved": "#0072b2",
     "grew": "#b8a900",
     "shrank": "#e69f00",
+    "trend": "#8062c0",
+    "rescaled": "#a0a0a0",
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmeander.events import Event
 from kmeander.page.palette import EVENT_COLORS, OTHERS, color_of, marker_of
 from kmeander.page.thinning import thinned
 from kmeander.page.timeline import Moment, Timeline
@@ -19,6 +20,8 @@ MOST_FRAMES = 150
 MOST_AREAS = 120
 MOST_LIVES = 60
 MOST_EVENTS = 2000
+# What is not sure yet: unconfirmed events, provisional clusters.
+FAINT = 0.3
 # A band of this number of standard errors holds 95 %.
 BAND = 1.96
 
@@ -88,6 +91,7 @@ def lives(timeline: Timeline, first: int) -> Columns:
         "color": [color_of(life.cluster) for life in known],
         "came": [life.came for life in known],
         "went": [life.went or "lives" for life in known],
+        "alpha": [1.0 if life.is_told else FAINT for life in known],
     }
 
 
@@ -99,11 +103,18 @@ def events(timeline: Timeline, lines: Columns, first: int) -> Columns:
     return {
         "batch": [index for index, _, _ in known],
         "kind": [event.kind for _, event, _ in known],
+        "event": [_named(event) for _, event, _ in known],
         "cluster": cluster,
         "words": [words for _, _, words in known],
         "color": [EVENT_COLORS[event.kind] for _, event, _ in known],
+        "alpha": [FAINT if event.unconfirmed else 1.0 for _, event, _ in known],
         "row": [float(rows.get(name, np.nan)) for name in cluster],
     }
+
+
+def _named(event: Event) -> str:
+    """Return the kind of an event, with a question mark where it is unconfirmed."""
+    return f"{event.kind} ?" if event.unconfirmed else event.kind
 
 
 def frames(moments: Sequence[Moment]) -> Columns:

@@ -17,6 +17,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)
 dl > div { min-width: 0; }
 dt { font-size: .78rem; color: #5b6570; }
 dd { margin: 0; font-size: 1.05rem; font-weight: 600; overflow-wrap: anywhere; }
+.noise { margin: .4rem 0; }
 details { font-size: .85rem; overflow-wrap: anywhere; }
 .note { color: #a34700; margin: .2rem 0; font-size: .9rem; }
 @media (prefers-color-scheme: dark) {
@@ -35,10 +36,12 @@ def numbers(timeline: Timeline) -> dict[str, str]:
         "batches": f"{timeline.n_batches:,}",
         "rows": f"{timeline.n_points:,}",
         "columns": f"{len(timeline.columns):,}",
-        "clusters": str(len(timeline.moments[-1].ids)) if timeline.moments else "-",
-        "ids so far": f"{len(timeline.lives):,}",
+        "clusters": _n_clusters(timeline),
+        "ids so far": f"{sum(life.is_told for life in timeline.lives.values()):,}",
         "drifts": f"{timeline.counts.get('drift', 0):,}",
         "events": f"{sum(timeline.counts.values()):,}",
+        **({"unconfirmed events": f"{timeline.n_unconfirmed:,}"} if timeline.n_unconfirmed else {}),
+        **({"far rows": f"{timeline.n_far:,}"} if timeline.n_far else {}),
         "surrogate error now": _short(last.surrogate_error),
         "newest batch's error": _short(last.batch_error),
         "rho": f"{last.rho:.4g}",
@@ -48,6 +51,25 @@ def numbers(timeline: Timeline) -> dict[str, str]:
         share = timeline.n_distances / timeline.n_distances_plain
         shown["distances computed"] = f"{share:.1%} of plain Lloyd's"
     return shown
+
+
+def noise_words(timeline: Timeline) -> str:
+    """Return what is known of the noise between batches as a sentence, or nothing."""
+    assert timeline.last is not None
+    noise = timeline.last.noise
+    if noise is None:
+        return ""
+    words = noise.words()
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _n_clusters(timeline: Timeline) -> str:
+    if not timeline.moments:
+        return "-"
+    assert timeline.last is not None
+    shown = str(len(timeline.moments[-1].ids))
+    n_provisional = len(timeline.last.provisional)
+    return f"{shown}, {n_provisional} provisional" if n_provisional else shown
 
 
 def as_html(
@@ -70,6 +92,8 @@ def as_html(
             "are complete."
         )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown_notes)
+    noise = noise_words(timeline)
+    noise = f'<p class="noise">{escape(noise)}</p>' if noise else ""
     facts = {
         **timeline.facts.get("settings", {}),
         "columns": ", ".join(timeline.columns),
@@ -82,7 +106,7 @@ def as_html(
     )
     source = escape(str(timeline.facts.get("source", "a run")))
     return (
-        f"{STYLE}<h1>kmeander: {source}</h1>{notes}<dl>{shown}</dl>"
+        f"{STYLE}<h1>kmeander: {source}</h1>{notes}<dl>{shown}</dl>{noise}"
         f"<details><summary>Settings and columns</summary>{more}</details>"
     )
 
@@ -102,6 +126,10 @@ def as_plain(timeline: Timeline) -> dict[str, Any]:
         "surrogate_error": last.surrogate_error,
         "batch_error": last.batch_error,
         "counts": {kind: timeline.counts[kind] for kind in KINDS if kind in timeline.counts},
+        "n_unconfirmed": timeline.n_unconfirmed,
+        "n_far": timeline.n_far,
+        "noise": None if last.noise is None else {**vars(last.noise), "words": last.noise.words()},
+        "provisional": list(last.provisional),
         "clusters": [
             {"cluster": number, "share": share, "born": timeline.lives[number].begin}
             for number, share in zip(
@@ -121,6 +149,8 @@ def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
     lines = [f"# kmeander: {_cell(str(timeline.facts.get('source', 'a run')))}", ""]
     lines += [f"*{_cell(note)}*" for note in timeline.notes]
     lines += [f"- {name}: {_cell(value)}" for name, value in numbers(timeline).items()]
+    noise = noise_words(timeline)
+    lines += ["", _cell(noise)] if noise else []
     lines += ["", "## Clusters now", "", "| cluster | share | since batch | |", "|---|---|---|---|"]
     newest = timeline.moments[-1]
     for number, share in zip(newest.ids, newest.shares.tolist(), strict=True):

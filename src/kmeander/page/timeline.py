@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kmeander.events import Event
 from kmeander.exceptions import InputError, argument, shown
 from kmeander.json_text import from_json
+from kmeander.page.lives import Life, follow_lives
 from kmeander.plain_values import PlainValues, are_moderate, is_text
 from kmeander.records import Step
 
@@ -39,17 +40,6 @@ class Moment:
     words: tuple[str, ...]
 
 
-@dataclass
-class Life:
-    """From which batch to which a cluster lived, and how it came and went."""
-
-    cluster: int
-    begin: int
-    end: int
-    came: str = "there from the start"
-    went: str = ""
-
-
 @dataclass(eq=False)
 class Timeline:
     """A run, batch by batch, as far as it has been read.
@@ -62,6 +52,15 @@ class Timeline:
         Two columns to draw centroids by, instead of the projection of the first window.
     keep : int, optional
         The number of newest batches that are kept.
+
+    Attributes
+    ----------
+    counts : dict
+        How many events of each kind there were, the unconfirmed ones left out.
+    n_unconfirmed : int
+        Those.
+    n_far : int
+        Far rows of all batches.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -76,6 +75,8 @@ class Timeline:
     n_distances_plain: int = 0
     n_waiting: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    n_unconfirmed: int = 0
+    n_far: int = 0
     last: Step | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -126,6 +127,7 @@ class Timeline:
         self.n_distances += step.n_distances
         self.n_distances_plain += step.n_distances_plain
         self.n_waiting += step.waiting
+        self.n_far += step.n_far
         before, self.last = self.last, step
         if step.centroids is None or step.masses is None or step.mass <= 0:
             return
@@ -134,7 +136,7 @@ class Timeline:
         _check_lengths(step, number)
         self._check_columns(step, number)
         self.last = step
-        self._live(step)
+        follow_lives(self.lives, step, is_first=not self.moments)
         words = tuple(step.words(self.columns, self.scale))
         self._count_events(step)
         assert step.ids is not None
@@ -205,29 +207,16 @@ class Timeline:
         assert step.centroids is not None
         return step if self._has_ids else replace(step, ids=np.arange(len(step.centroids)))
 
-    def _live(self, step: Step) -> None:
-        """Note who is there, who came and who went."""
-        assert step.ids is not None
-        for number in step.ids.tolist():
-            if number not in self.lives:
-                self.lives[number] = Life(number, step.index, step.index)
-            self.lives[number].end = step.index
-        for event in step.events:
-            life = self.lives.get(event.cluster if event.cluster is not None else -1)
-            if life is None:
-                continue
-            if event.kind in ("born", "split"):
-                life.came = event.words()
-            elif event.kind in ("died", "absorbed"):
-                life.went = event.words()
-
     def _count_events(self, step: Step) -> None:
         for event in step.events:
             words = event.words()
             if event.kind == "drift" and step.why is not None:
                 words = "; ".join([words, *step.why.words(self.columns, self.scale)])
             self.events.append((step.index, event, words))
-            self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
+            if event.unconfirmed:
+                self.n_unconfirmed += 1
+            else:
+                self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
 
     def _places(self, step: Step) -> Vector:
         assert step.centroids is not None

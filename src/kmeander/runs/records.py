@@ -40,7 +40,9 @@ class RunSummary:
     last : Step or None
         The newest.
     events : dict
-        How many events of each kind there were.
+        How many events of each kind there were, the unconfirmed ones left out.
+    n_unconfirmed : int
+        Events that were told while the noise of the stream was not known.
     words : callable
         Says what happened at a Step, with the names of the columns.
     """
@@ -59,6 +61,7 @@ class RunSummary:
     stopped: bool = False
     last: Step | None = None
     events: dict[str, int] = field(default_factory=dict)
+    n_unconfirmed: int = 0
     words: Callable[[Step], list[str]] = field(default=Step.words, repr=False)
 
     def add(self, step: Step) -> None:
@@ -71,7 +74,10 @@ class RunSummary:
         self.seconds += step.seconds or 0.0
         self.last = step
         for event in step.events:
-            self.events[event.kind] = self.events.get(event.kind, 0) + 1
+            if event.unconfirmed:
+                self.n_unconfirmed += 1
+            else:
+                self.events[event.kind] = self.events.get(event.kind, 0) + 1
 
 
 @dataclass(frozen=True)
