@@ -45,14 +45,14 @@ for day in range(DAYS):
 # %%
 # Cluster them, both ways
 # -----------------------
-# ``cluster_ids_[labels_]`` are kmeander's lasting ids of the newest batch.
+# ``ids_`` are kmeander's lasting ids of the newest batch.
 
 model = ForgetfulKMeans(6, random_state=0)
 nightly, lasting = [], []
 for day, (X, _) in enumerate(days):
     nightly.append(KMeans(6, n_init=3, random_state=day).fit(X).labels_)
     model.partial_fit(X)
-    lasting.append(model.cluster_ids_[model.labels_])
+    lasting.append(model.ids_)
 
 # %%
 # What to see

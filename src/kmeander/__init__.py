@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kmeander.kmeans.seeding import kmeans_plusplus
     from kmeander.models import FSKM, PSKM
     from kmeander.preparation import Preparation
-    from kmeander.records import Batch, Step
+    from kmeander.records import Batch, Noise, Step
     from kmeander.runs.api import run
     from kmeander.runs.check import Check, check
     from kmeander.runs.predict import predict
@@ -58,6 +58,7 @@ __all__ = [
     "InputTypeError",
     "KmeanderError",
     "LloydResult",
+    "Noise",
     "Preparation",
     "PrequentialSplit",
     "PrivilegedKMeans",
@@ -99,6 +100,7 @@ _HOMES = {
     "InputTypeError": "exceptions",
     "KmeanderError": "exceptions",
     "LloydResult": "kmeans.lloyd",
+    "Noise": "records",
     "Preparation": "preparation",
     "PrequentialSplit": "estimators.prequential",
     "PrivilegedKMeans": "estimators",

@@ -134,7 +134,7 @@ def test_the_python_of_following_runs(tmp_path: Path) -> None:
 
 # Blocks of Python and of shell on each page: none of them is passed over.
 HOWTO = {
-    "alarms": {"python": 2, "sh": 2},
+    "alarms": {"python": 3, "sh": 2},
     "choose-rho-and-k": {"python": 4, "sh": 1},
     "late-and-missing": {"python": 2, "sh": 1},
     "replace-minibatchkmeans": {"python": 1, "sh": 0},
