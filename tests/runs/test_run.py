@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -456,8 +457,9 @@ def test_whole_numbers_and_float32_are_read_as_they_are(tmp_path: Path) -> None:
 
     def kind(columns: list[str] | None = None) -> Any:
         source = FileSource(str(path), Wanted(columns), Reading())
-        source.start()
-        return next(block.points.dtype for block in source.blocks() if block is not None)
+        with closing(source):
+            source.start()
+            return next(block.points.dtype for block in source.blocks() if block is not None)
 
     pq.write_table(pa.table({"a": np.arange(6, dtype=np.float32), "b": [1.5] * 6}), path)
     assert kind() == np.float64

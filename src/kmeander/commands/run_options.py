@@ -6,7 +6,6 @@ Fields are named as the arguments of `kmeander.run` are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
@@ -190,10 +189,16 @@ class OutputOptions:
         ),
     ] = None
     checkpoint: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="DIR", help="Go on from here after a stop or a crash."),
     ] = None
     checkpoint_every: Annotated[int, typer.Option(help="Batches between two commits.")] = 10
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Begin anew where outputs are not empty and --checkpoint is new."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules,
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
 from kmeander.storage.checkpoint_folder import CheckpointFolder
+from kmeander.storage.filesystem import filesystem_of, is_address, split
 
 if TYPE_CHECKING:
     import threading
@@ -76,6 +77,7 @@ def run(
     model_out: PathLike | None = None,
     checkpoint: PathLike | None = None,
     checkpoint_every: int = 10,
+    overwrite: bool = False,
     group: str = "kmeander",
     start: str = "earliest",
     kafka_options: Mapping[str, str] | None = None,
@@ -148,6 +150,9 @@ def run(
         Folder from which a run that was stopped or killed goes on.
     checkpoint_every : int, default=10
         Batches between two commits.
+    overwrite : bool, default=False
+        Begin anew where `checkpoint` holds nothing but outputs are not empty, which is refused
+        otherwise.
     group, start, kafka_options
         Consumer group, "earliest" or "latest" without a checkpoint, settings of librdkafka.
     on_progress : callable, optional
@@ -207,6 +212,7 @@ def run(
         centroids=_text(centroids),
         model_out=_text(model_out),
         bad_rows=_file_of(bad_rows),
+        overwrite=overwrite,
     )
     _check_outputs(outputs, source)
     with ExitStack() as stack:
@@ -266,7 +272,7 @@ def _file_of(bad_rows: PathLike) -> str | None:
 
 def _check_outputs(outputs: Outputs, source: Any) -> None:
     """Refuse to write over the source, or two things to one file."""
-    named = {option: path for option, path in vars(outputs).items() if path is not None}
+    named = {option: path for option, path in vars(outputs).items() if isinstance(path, str)}
     for option, path in named.items():
         for other, its_path in named.items():
             if other < option and its_path == path:
@@ -274,16 +280,23 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
                     f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
                     "overwrite the other."
                 )
-        is_file = isinstance(source, str | os.PathLike) and Path(source).exists()
-        if is_file and Path(path).exists() and Path(path).samefile(source):
+        if isinstance(source, str | os.PathLike) and _is_same(path, os.fspath(source)):
             raise ArgumentError(
                 f"{argument(option, path)} would overwrite the source. Name another file."
             )
-    if outputs.model_out is not None and not Path(outputs.model_out).parent.is_dir():
-        raise InputError(
-            f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
-            f"{Path(outputs.model_out).parent}."
-        )
+    if outputs.model_out is not None:
+        files, (folder, _) = filesystem_of(outputs.model_out), split(outputs.model_out)
+        if files.can_append and files.info(folder) is None:
+            raise InputError(
+                f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
+                f"{folder}."
+            )
+
+
+def _is_same(path: str, source: str) -> bool:
+    if is_address(path) or is_address(source):
+        return path == source
+    return Path(source).exists() and Path(path).exists() and Path(path).samefile(source)
 
 
 def _season(season: int | str | None, period: int | None) -> int | None:

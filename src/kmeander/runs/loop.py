@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
-from kmeander.exceptions import CheckpointError, InputError, KmeanderError, argument
+from kmeander.exceptions import InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
-from kmeander.preparation import FittedPreparation, Preparation, Rows
+from kmeander.preparation import FittedPreparation, Rows
 from kmeander.records import Step
+from kmeander.runs.beginning import newest_complete, refuse_full_outputs
 from kmeander.runs.profile import warnings_of
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
@@ -56,7 +58,8 @@ class Runner:
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
         folder = self.commits.folder
-        state = None if folder is None else folder.newest(self.control.notify)
+        states = iter(()) if folder is None else folder.states(self.control.notify)
+        newest = next(states, None)
         if folder is not None and self.outputs.model_out is not None:
             checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
@@ -68,11 +71,18 @@ class Runner:
             return self.summary
         self._sinks = self._make_sinks()
         self.summary.words = self._words
-        if state is not None:
+        state = None
+        if folder is not None and newest is not None:
+            states = map(self._brought_up, chain([newest], states))
+            state = newest_complete(
+                folder, states, self._identity, self._sinks, self.control.notify
+            )
             self._resume(state)
+        elif folder is not None and not self.outputs.overwrite:
+            refuse_full_outputs(folder, self._sinks)
         for name, sink in self._sinks.items():
             sink.open(None if state is None else state["outputs"][name])
-            stack.callback(sink.close)
+            stack.push(_closing(sink))
         if state is None:
             position: Position = {"source": self.source.beginning(), "period": None}
             self._save(position)  # a topic must know, from its first message, whose it is
@@ -297,28 +307,21 @@ class Runner:
             "centroids": self.outputs.centroids,
         }
 
-    def _resume(self, state: dict[str, Any]) -> None:
-        """Take over what a checkpoint holds, if it is one of this run."""
-        assert self.commits.folder is not None
-        if state.get("kind") != "run":
-            raise CheckpointError(
-                f"{self.commits.folder.path} does not hold the checkpoints of a run."
-            )
+    def _brought_up(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state of before there were preparations as one of now."""
+        if state.get("kind") != "run":  # refused, by and by
+            return state
         state = saved_model.with_preparation(state, self.source.selection.features)
-        known = FSKM.from_state(state["model"])
-        if "prepare" not in state["identity"]:  # of before there were preparations
-            prepare = known.settings.prepare
+        if "prepare" not in state["identity"]:
+            prepare = FSKM.from_state(state["model"]).settings.prepare
             self.model.settings = replace(self.model.settings, prepare=prepare)
             state["identity"]["prepare"] = self._settings()["prepare"]
-        for what, now in self._identity().items():
-            before = state["identity"].get(what)
-            if before != now:
-                name = argument("checkpoint", str(self.commits.folder.path))
-                raise CheckpointError(
-                    f"{name} belongs to a run with {_identified_by(what)} {_shown(before)}, this "
-                    f"one has {_shown(now)}. Use the same, or another {argument('checkpoint')} to "
-                    "begin anew."
-                )
+        return state
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        """Take over what a checkpoint holds."""
+        assert self.commits.folder is not None
+        known = FSKM.from_state(state["model"])
         if state["instruction_set"] != INSTRUCTION_SET:
             self.control.notify(
                 f"The checkpoint was written by the {state['instruction_set']} kernel, this is the "
@@ -385,16 +388,11 @@ def _if_said(**options: str | None) -> dict[str, str]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _identified_by(name: str) -> str:
-    """Return what messages call a part of a run's identity."""
-    if name in ("source", "columns"):
-        return f"the {name}"
-    return f"{argument(name)}, in microseconds," if name == "every" else argument(name)
+def _closing(sink: Sink) -> Callable[..., None]:
+    """Return what closes an output at the end; an error before that is the one to be told."""
 
+    def close(_: object, error: BaseException | None, __: object) -> None:
+        with nullcontext() if error is None else suppress(KmeanderError):
+            sink.close()
 
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if isinstance(value, Mapping):
-        return "auto" if value == Preparation().to_dict() else "rules of its own"
-    return "none" if value is None else str(value)
+    return close

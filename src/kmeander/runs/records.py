@@ -107,6 +107,7 @@ class Outputs:
     centroids: str | None = None
     model_out: str | None = None
     bad_rows: str | None = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sinks.assignments import CSV, LINES, AssignmentCsv, AssignmentLines, AssignmentParquet
 from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
 from kmeander.sinks.kafka import AssignmentTopic
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
+from kmeander.storage.filesystem import filesystem_of
 from kmeander.wire.kafka import SCHEME
 
 __all__ = [
@@ -48,13 +48,13 @@ def assignment_sink(
     """
     if path.startswith(SCHEME):
         return AssignmentTopic(path, kafka_options)
-    ending = Path(path).suffix.lower()
-    if path == "-" or ending in LINES:
+    if path == "-" or path.lower().endswith(LINES):
         return AssignmentLines(path, output)
-    if ending == CSV:
+    if path.lower().endswith(CSV):
         return AssignmentCsv(path, output)
-    is_folder = path.endswith("/") or Path(path).is_dir()
-    if is_folder or ending in (".parquet", ".pq"):
+    found = filesystem_of(path).info(path)
+    is_folder = path.endswith("/") or (found is not None and found.kind == "folder")
+    if is_folder or path.lower().endswith((".parquet", ".pq")):
         return AssignmentParquet(path, in_parts=in_parts or is_folder, output=output)
     raise InputError(
         f"{argument(output, path)}: its ending does not say the format. Use .parquet, .csv, "

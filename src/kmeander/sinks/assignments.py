@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import json
-import os
-import re
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,16 +13,18 @@ import numpy as np
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.sinks.line_sink import LineSink
+from kmeander.storage.filesystem import filesystem_of, split
+from kmeander.storage.growing import PartFolder
 from kmeander.wire.arrow import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 CSV = ".csv"
 LINES = (".ndjson", ".jsonl", ".json")
 COLUMNS = ("cluster", "distance")
 ROW_GROUP = 1 << 17
-_PART = re.compile(r"part-\d{6,}\.parquet|\.part-\d{6,}\.parquet\.aside")
 
 
 def table_of(learned: LearnedBatch) -> pa.Table:
@@ -94,16 +96,10 @@ class AssignmentLines(LineSink):
 class AssignmentCsv(LineSink):
     """Writes one line of CSV per row, after a line of names."""
 
-    def open(self, position: Position | None) -> None:
-        """Empty the file, or cut it back to `position`."""
-        super().open(position)
-        self._is_empty = position is None or not position["byte"]
-
     def write(self, learned: LearnedBatch) -> None:
         """Write the rows of a batch."""
         if learned.keys.num_rows:
-            self.append(csv_of(learned, with_names=self._is_empty))
-            self._is_empty = False
+            self.append(csv_of(learned, with_names=self.at_beginning))
 
 
 class AssignmentParquet(Sink):
@@ -121,50 +117,38 @@ class AssignmentParquet(Sink):
 
     def __init__(self, path: str, *, in_parts: bool, output: str = "assignments") -> None:
         super().__init__(argument(output, path))
-        self._path = Path(path)
-        self._in_parts = in_parts
+        self._path = path
+        self._files = filesystem_of(path)
+        self._parts = PartFolder(path, self.name, ".parquet") if in_parts else None
         self._n_parts = 0
-        self._writer: Any = None
-        self._aside: Path | None = None
+        self._writer: pq.ParquetWriter | None = None
+        self._target = ExitStack()  # holds the file that is being written
         self._waiting: list[pa.Table] = []
         self._n_waiting = 0
         self._schema: pa.Schema | None = None
 
+    def is_empty(self) -> bool:
+        """Whether there are no parts yet."""
+        return self._parts is None or self._parts.is_empty()
+
+    def check(self, position: Position) -> None:
+        """Refuse a position that speaks of parts that are not there."""
+        if self._parts is not None:
+            self._parts.check(position["parts"])
+
     def open(self, position: Position | None) -> None:
-        """Make room for the first file, or remove the parts after `position`."""
+        """See whether the file can be written, or remove the parts after `position`."""
         self._n_parts = 0 if position is None else position["parts"]
         try:
-            if self._in_parts:
-                self._open_folder()
-            else:
-                with self._aside_of(self._path).open("wb"):
-                    pass
-                self._aside_of(self._path).unlink()
+            if self._parts is not None:
+                self._parts.open(self._n_parts)
+                return
+            folder, name = split(self._path)
+            self._files.discard_unfinished(folder, glob.escape(name))
+            with suppress(_ProbedError), self._files.written(self._path):
+                raise _ProbedError
         except OSError as error:
             raise cannot_write(self.name, error) from error
-
-    def _open_folder(self) -> None:
-        if self._path.exists() and not self._path.is_dir():
-            raise StreamError(
-                f"{self.name} is a file; with a checkpoint it must be a folder, to "
-                "which parts are added. Name another, or remove it."
-            )
-        self._path.mkdir(parents=False, exist_ok=True)
-        for file in sorted(self._path.iterdir()):
-            if not _PART.fullmatch(file.name):
-                raise StreamError(
-                    f"{self.name} holds {file.name}, which is not a part of an "
-                    "earlier run. Name a folder for the parts alone."
-                )
-            if file.name.startswith(".") or int(file.stem[5:]) >= self._n_parts:
-                file.unlink()
-        missing = [n for n in range(self._n_parts) if not self._part(n).exists()]
-        if missing:
-            raise StreamError(
-                f"{self.name} lacks {self._part(missing[0]).name}, which the "
-                "checkpoint has written. Put it back, or begin anew with "
-                f"another {argument('checkpoint')}."
-            )
 
     def write(self, learned: LearnedBatch) -> None:
         """Keep the rows of a batch until there are enough for a row group."""
@@ -196,55 +180,53 @@ class AssignmentParquet(Sink):
 
         if not self._waiting:
             return
-        try:
+        with self._whole_or_nothing():
             if self._writer is None:
-                target = self._part(self._n_parts) if self._in_parts else self._path
-                self._aside = self._aside_of(target)
-                self._writer = pq.ParquetWriter(
-                    str(self._aside), self._schema, use_dictionary=[COLUMNS[0]]
-                )
+                parts = self._parts
+                path = self._path if parts is None else parts.part(self._n_parts)
+                file = self._target.enter_context(self._files.written(path))
+                self._writer = pq.ParquetWriter(file, self._schema, use_dictionary=[COLUMNS[0]])
             self._writer.write_table(pa.concat_tables(self._waiting))
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
         self._waiting, self._n_waiting = [], 0
 
     def commit(self) -> Position:
         """Complete a part."""
-        if self._in_parts:
-            self._complete()
+        if self._parts is not None:
+            with self._whole_or_nothing():
+                self._parts.check_newest(self._n_parts)
+            self.close()
         return {"parts": self._n_parts}
 
-    def _complete(self) -> None:
+    def close(self) -> None:
+        """Complete the file."""
         self._write_waiting()
-        if self._writer is None or self._aside is None:
+        if self._writer is None:
             return
-        writer, aside = self._writer, self._aside
-        self._writer = self._aside = None
-        try:
-            writer.close()
-            with aside.open("rb") as file:
-                os.fsync(file.fileno())
-            aside.replace(self._part(self._n_parts) if self._in_parts else self._path)
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
+        with self._whole_or_nothing():
+            with self._target:
+                self._writer.close()
+            self._writer = None
         self._n_parts += 1
 
-    def close(self) -> None:
-        """Complete the file; where that fails nothing of it is left."""
+    @contextmanager
+    def _whole_or_nothing(self) -> Iterator[None]:
+        """Leave nothing of a file that cannot be completed."""
         try:
-            self._complete()
-        except StreamError:
-            self._waiting = []
-            raise
-        finally:
-            if self._aside is not None:
-                self._aside.unlink(missing_ok=True)
+            yield
+        except (OSError, StreamError) as error:
+            if self._writer is not None:
+                with suppress(OSError):
+                    self._writer.close()
+            self._writer, self._waiting = None, []
+            with suppress(OSError):
+                self._target.__exit__(type(error), error, error.__traceback__)
+            if isinstance(error, StreamError):
+                raise
+            raise cannot_write(self.name, error) from error
 
-    def _part(self, number: int) -> Path:
-        return self._path / f"part-{number:06}.parquet"
 
-    def _aside_of(self, path: Path) -> Path:
-        return path.with_name(f".{path.name}.aside")
+class _ProbedError(Exception):
+    """Ends the writing of a file that was begun only to see whether it can be."""
 
 
 def check_keys(names: list[str], output: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from kmeander.arrays import Centroids
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.records import Step
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
+from kmeander.storage.filesystem import filesystem_of, split
 from kmeander.wire.arrow import to_batch
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ class CentroidTable(Sink):
         named: Callable[[Centroids], dict[str, NDArray[np.float64]]],
     ) -> None:
         super().__init__(argument("centroids", path))
-        self._path = Path(path)
+        self._path = path
+        self._files = filesystem_of(path)
         self._named = named
         self._step: Step | None = None
-        if self._path.suffix.lower() not in ENDINGS:
+        if not path.lower().endswith(ENDINGS):
             raise InputError(f"{self.name} must end in {', '.join(ENDINGS)}.")
         taken = next((name for name in features if name in COLUMNS), None)
         if taken is not None:
@@ -56,12 +58,14 @@ class CentroidTable(Sink):
 
     def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole
         """See whether the file can be written."""
-        if not self._path.parent.is_dir():
-            raise StreamError(
-                f"{self.name} cannot be written: there is no folder {self._path.parent}."
-            )
-        if self._path.is_dir():
+        folder, name = split(self._path)
+        found = self._files.info(folder)
+        if self._files.can_append and (found is None or found.kind != "folder"):
+            raise StreamError(f"{self.name} cannot be written: there is no folder {folder}.")
+        found = self._files.info(self._path)
+        if found is not None and found.kind == "folder":
             raise StreamError(f"{self.name} cannot be written: it is a folder.")
+        self._files.discard_unfinished(folder, glob.escape(name))
 
     def write(self, learned: LearnedBatch) -> None:
         """Take note of the newest clusters."""
@@ -80,23 +84,21 @@ class CentroidTable(Sink):
     def _write(self) -> None:
         if self._step is None:
             return
-        aside = self._path.with_name(f".{self._path.name}.aside")
         try:
-            self._write_table(aside)
-            aside.replace(self._path)
+            with self._files.written(self._path) as file:
+                self._write_table(file)
         except OSError as error:
-            aside.unlink(missing_ok=True)
             raise cannot_write(self.name, error) from error
         self._step = None
 
-    def _write_table(self, path: Path) -> None:
+    def _write_table(self, file: IO[Any]) -> None:
         import pyarrow.parquet as pq
         from pyarrow import csv
 
-        if self._path.suffix.lower() == ".csv":
-            csv.write_csv(self._table(), str(path))
+        if self._path.lower().endswith(".csv"):
+            csv.write_csv(self._table(), file)
         else:
-            pq.write_table(self._table(), str(path))
+            pq.write_table(self._table(), file)
 
     def _table(self) -> pa.Table:
         import pyarrow as pa

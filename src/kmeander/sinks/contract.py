@@ -77,6 +77,13 @@ class Sink(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def is_empty(self) -> bool:
+        """Whether there is nothing that beginning anew would remove."""
+        return True
+
+    def check(self, position: Position) -> None:  # noqa: B027  # most are written as a whole
+        """Refuse a position that the output does not reach."""
+
     @abstractmethod
     def open(self, position: Position | None) -> None:
         """Begin anew, or go on from `position`; what was written after it is cut off."""

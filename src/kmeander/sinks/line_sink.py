@@ -1,20 +1,21 @@
-"""An output of lines: a text file that grows, and can be cut back to where it was."""
+"""An output of lines: a text that grows, and can be cut back to where it was."""
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from kmeander.exceptions import StreamError, argument
 from kmeander.sinks.contract import Position, Sink, cannot_write
+from kmeander.storage.growing import GrowingOutput, growing_output
 
 
 class LineSink(Sink):
     """Lines that are appended to a file, or to standard output (``-``).
 
-    Standard output cannot be cut back. What a batch gives is up to the children's `write`.
+    On an object store, where nothing can be appended to, `path` is a folder of parts. Standard
+    output cannot be cut back. What a batch gives is up to the children's `write`.
 
     Parameters
     ----------
@@ -25,65 +26,86 @@ class LineSink(Sink):
 
     def __init__(self, path: str, output: str) -> None:
         super().__init__(argument(output, path))
-        self._path = path
-        self._file: IO[Any] | None = None
+        self._output = _StandardOutput() if path == "-" else growing_output(path, self.name)
+
+    def is_empty(self) -> bool:
+        """Whether there are no lines yet."""
+        return self._output.is_empty()
+
+    def check(self, position: Position) -> None:
+        """Refuse a position that the output does not reach."""
+        self._output.check(position)
 
     def open(self, position: Position | None) -> None:
-        """Empty the file, or cut it back to `position`."""
-        if self._path == "-":
-            self._file = sys.stdout.buffer
-            return
-        path = Path(self._path)
-        is_device = path.exists() and not path.is_file()  # such as /dev/full: nothing to cut
-        if position is None or is_device:
-            self._file = self._opened("wb")
-            return
-        size = path.stat().st_size if path.exists() else 0
-        if size < position["byte"]:
-            raise StreamError(
-                f"{self.name} has {size} bytes, the checkpoint has written {position['byte']}. It "
-                "was changed or lost: put it back, or begin anew with "
-                f"another {argument('checkpoint')}."
-            )
-        self._file = self._opened("r+b")
-        self._file.truncate(position["byte"])
-        self._file.seek(position["byte"])
-
-    def _opened(self, mode: str) -> IO[Any]:
+        """Empty it, or cut it back to `position`."""
         try:
-            return Path(self._path).open(mode)
+            self._output.open(position)
         except OSError as error:
-            raise StreamError(f"{self.name} cannot be written: {error.strerror}.") from error
+            raise StreamError(
+                f"{self.name} cannot be written: {error.strerror or error}."
+            ) from error
+
+    @property
+    def at_beginning(self) -> bool:
+        """Whether the next line is the first of its file."""
+        return self._output.at_beginning
 
     def append(self, text: str) -> None:
         """Write some lines, and hand them on at once."""
-        assert self._file is not None
+        with self._explained():
+            self._output.append(text.encode())
+
+    def commit(self) -> Position:
+        """Make all lines last, and return where they end."""
+        with self._explained():
+            return self._output.commit()
+
+    def close(self) -> None:
+        """Close the file; standard output stays open."""
+        with self._explained():
+            self._output.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
         try:
-            self._file.write(text.encode())
-            self._file.flush()
+            yield
         except BrokenPipeError:  # the reader has left: no fault of ours
             raise
         except OSError as error:
             raise cannot_write(self.name, error) from error
 
+
+class _StandardOutput(GrowingOutput):
+    """What is written there is gone: it can neither be cut back nor made to last."""
+
+    def __init__(self) -> None:
+        super().__init__("-", "standard output")
+        self._is_fresh = True
+
+    @property
+    def at_beginning(self) -> bool:
+        """Whether nothing was written yet."""
+        return self._is_fresh
+
+    def is_empty(self) -> bool:
+        """Say that nothing of it can be removed."""
+        return True
+
+    def check(self, position: Position) -> None:
+        """Take any position."""
+
+    def open(self, position: Position | None) -> None:
+        """Open nothing: it is open."""
+
+    def append(self, data: bytes) -> None:
+        """Write some bytes, and hand them on at once."""
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        self._is_fresh = False
+
     def commit(self) -> Position:
-        """Make all lines last, and return where they end."""
-        assert self._file is not None
-        if self._path == "-":
-            return {}
-        try:
-            if Path(self._path).is_file():
-                os.fsync(self._file.fileno())
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
-        return {"byte": self._file.tell()}
+        """Return no position."""
+        return {}
 
     def close(self) -> None:
-        """Close the file; standard output stays open."""
-        if self._file is None or self._path == "-":
-            return
-        file, self._file = self._file, None
-        try:
-            file.close()
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
+        """Leave it open."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.compression import is_compressed, unpacked
+from kmeander.storage.filesystem import filesystem_of, is_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,12 @@ def open_bytes(path: str, *, follow: bool = False) -> ByteStream:
     """Open a file, compressed or not by its ending, or standard input (``-``)."""
     if path == "-":
         return StandardInput()
+    if follow and not filesystem_of(path).can_append:
+        raise InputError(
+            f"{argument('follow', True)} cannot read {path}: an object of a store never grows. "
+            "Read a folder of objects instead, again and again with the same "
+            f"{argument('checkpoint')}."
+        )
     if follow and is_compressed(path):
         raise InputError(
             f"{argument('follow', True)} cannot read {path}: a compressed file does not grow by "
@@ -55,9 +62,14 @@ def explained(path: str, attempt: Callable[[], Any]) -> Any:
     try:
         return attempt()
     except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist (looked for {Path(path).absolute()}).") from error
+        raise InputError(f"{path} does not exist{looked_for(path)}.") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def looked_for(path: str) -> str:
+    """Return where a relative path was looked for, for messages."""
+    return "" if is_address(path) else f" (looked for {Path(path).absolute()})"
 
 
 class FileBytes:
@@ -66,8 +78,10 @@ class FileBytes:
     def __init__(self, path: str, *, follow: bool) -> None:
         self._path = path
         self.ends = not follow
-        self._raw = Path(path).open("rb", buffering=0)  # noqa: SIM115  # closed by close
-        self._size = os.fstat(self._raw.fileno()).st_size
+        files = filesystem_of(path)
+        self._raw = files.open(path, buffered=False)
+        found = files.info(path)
+        self._size = 0 if found is None else found.size
         try:
             self._stream: Any = unpacked(self._raw, path) if is_compressed(path) else self._raw
         except BaseException:

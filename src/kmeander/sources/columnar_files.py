@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from kmeander.sources.block import Position, RowLocation
 from kmeander.sources.byte_streams import explained
 from kmeander.sources.conversion import RawBlock
 from kmeander.sources.selection import Selection
+from kmeander.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,12 @@ class ColumnarFile(ABC):
         self.name = name
         self._n_read = 0
         self._n_rows: int | None = None
-        self._explained(self._open)
+        self._raw: IO[Any] | None = None
+        try:
+            self._explained(self._open)
+        except BaseException:
+            self.close()
+            raise
 
     @abstractmethod
     def _open(self) -> None:
@@ -131,8 +136,9 @@ class ParquetFile(ColumnarFile):
     def _open(self) -> None:
         import pyarrow.parquet as pq
 
+        self._raw = filesystem_of(self.path).open(self.path)
         # Read as it goes: whole row groups in memory cost several times as much.
-        self._file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16)
+        self._file = pq.ParquetFile(self._raw, pre_buffer=False, buffer_size=1 << 16)
         self.names = list(self._file.schema_arrow.names)
         self._n_rows = self._file.metadata.num_rows
 
@@ -154,7 +160,8 @@ class ParquetFile(ColumnarFile):
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._raw is not None:
+            self._raw.close()
 
 
 class ArrowFile(ColumnarFile):
@@ -165,18 +172,14 @@ class ArrowFile(ColumnarFile):
     def _open(self) -> None:
         import pyarrow as pa
 
-        self._file: Any = sys.stdin.buffer
+        self._raw = sys.stdin.buffer
         is_file = False
         if self.path != "-":
-            self._file = Path(self.path).open("rb")  # noqa: SIM115  # closed by close
-            is_file = self._file.read(6) == b"ARROW1"
-            self._file.seek(0)
-        try:
-            self._reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(self._file)
-            self.names = list(self._reader.schema.names)
-        except BaseException:
-            self.close()
-            raise
+            self._raw = filesystem_of(self.path).open(self.path)
+            is_file = self._raw.read(6) == b"ARROW1"
+            self._raw.seek(0)
+        self._reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(self._raw)
+        self.names = list(self._reader.schema.names)
 
     def _batches(self, columns: list[str], first: int) -> Iterator[pa.RecordBatch]:
         n_seen = 0
@@ -196,5 +199,5 @@ class ArrowFile(ColumnarFile):
 
     def close(self) -> None:
         """Close the file, unless it is standard input."""
-        if self.path != "-":
-            self._file.close()
+        if self.path != "-" and self._raw is not None:
+            self._raw.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kmeander.exceptions import InputError
+from kmeander.storage.filesystem import filesystem_of
 
 ARROW = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 ENDINGS = (*ARROW, ".xz", ".zip")
@@ -30,7 +31,7 @@ def plain_name(path: str) -> str:
         from zipfile import BadZipFile, ZipFile
 
         try:
-            with ZipFile(path) as archive:
+            with filesystem_of(path).open(path) as raw, ZipFile(raw) as archive:
                 return _only_member(archive, path)
         except (OSError, BadZipFile):  # said when it is opened
             return str(Path(path).with_suffix(""))

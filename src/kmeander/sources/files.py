@@ -13,6 +13,7 @@ import numpy as np
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.block import Block, Position, Source, nothing
+from kmeander.sources.byte_streams import explained, looked_for
 from kmeander.sources.columnar_files import ArrowFile, ParquetFile
 from kmeander.sources.compression import ENDINGS, is_compressed, plain_name
 from kmeander.sources.conversion import to_block
@@ -21,6 +22,7 @@ from kmeander.sources.reading import Reading
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_files import TextFile
 from kmeander.sources.text_formats import JsonFormat
+from kmeander.storage.filesystem import FileSystem, filesystem_of, joined, split
 
 FORMATS = ("csv", "tsv", "ndjson", "json", "parquet", "arrow")
 _ENDINGS = {
@@ -203,15 +205,17 @@ def _listed(path: str, reading: Reading) -> list[str]:
                 "anyway."
             )
         return ["-"]
-    there = Path(path)
-    if there.exists() and not there.is_dir():
+    files = filesystem_of(path)
+    there = explained(path, lambda: files.info(path))
+    if there is not None and there.kind != "folder":
         return [path]
-    if there.is_dir():
-        found = [str(file) for file in there.iterdir() if _is_data(file, reading)]
+    if there is not None:
+        inside = (joined(path, name) for name in explained(path, lambda: files.names(path)))
+        found = [file for file in inside if _is_data(files, file, reading)]
     elif glob.has_magic(path):
-        found = [file for file in glob.glob(path, recursive=True) if Path(file).is_file()]  # noqa: PTH207
+        found = explained(path, lambda: files.matching(path))
     else:
-        raise InputError(f"{path} does not exist (looked for {there.absolute()}).")
+        raise InputError(f"{path} does not exist{looked_for(path)}.")
     if not found:
         raise InputError(
             f"{path} holds no file to read. Files must end in {', '.join(_ENDINGS)}, compressed "
@@ -220,7 +224,7 @@ def _listed(path: str, reading: Reading) -> list[str]:
     if reading.follow:
         raise InputError(f"{argument('follow', True)} reads one file, {path} means {len(found)}.")
     if reading.order == "time":
-        return sorted(found, key=lambda file: (Path(file).stat().st_mtime_ns, file))
+        return sorted(found, key=lambda file: (_modified(files, file), file))
     return sorted(found)
 
 
@@ -228,9 +232,17 @@ def _ending(path: Path) -> str:
     return Path(plain_name(str(path))).suffix.lower()
 
 
-def _is_data(path: Path, reading: Reading) -> bool:
-    hidden = path.name.startswith((".", "_"))
-    return path.is_file() and not hidden and (reading.form is not None or _ending(path) in _ENDINGS)
+def _is_data(files: FileSystem, path: str, reading: Reading) -> bool:
+    name = Path(split(path)[1])
+    if name.name.startswith((".", "_")) or (reading.form is None and _ending(name) not in _ENDINGS):
+        return False
+    found = files.info(path)
+    return found is not None and found.kind == "file"
+
+
+def _modified(files: FileSystem, path: str) -> int:
+    found = files.info(path)
+    return 0 if found is None else found.modified
 
 
 def _format_of(path: str, reading: Reading) -> str:

@@ -12,9 +12,7 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import struct
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +21,13 @@ from numpy.typing import NDArray
 from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.json_text import from_json
 from kmeander.plain_values import PlainValues, is_whole
+from kmeander.storage.filesystem import filesystem_of, split
 
 MAGIC = b"KMEANDER"
 FORMAT = 1
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ARRAY = "$array"
-_ASIDE = ".{}.{}.aside"
 _LONGEST = 2**40  # of an array, in each direction
 _DTYPES = {"<f8", "<f4", "<i4", "<i8"}
 
@@ -123,54 +121,37 @@ def _is_length(value: Any) -> bool:
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
-    """Write `state` to `path`: aside first, then renamed, so that no half file is ever there."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target} cannot be written: there is no folder {target.parent}.")
+    """Write `state` to `path` as a whole, so that no half file is ever there."""
+    target = os.fspath(path)
+    files, (folder, _) = filesystem_of(target), split(target)
+    if files.can_append and files.info(folder) is None:
+        raise FileNotFoundError(f"{target} cannot be written: there is no folder {folder}.")
     parts = _parts(state)
-    aside = target.with_name(_ASIDE.format(target.name, secrets.token_hex(8)))
-    try:
-        with aside.open("xb") as file:
-            # Half the time is the checksum's; the system writes meanwhile.
-            for part in parts:
-                file.write(part)
-            file.flush()
-            file.write(_digest(parts))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    _sync_directory(target.parent)
+    with files.written(target) as file:
+        # Half the time is the checksum's; the system writes meanwhile.
+        file.writelines(parts)
+        file.flush()
+        file.write(_digest(parts))
 
 
 def clear(path: str | os.PathLike[str]) -> None:
     """Remove what writers of `path` have left aside when they were killed."""
-    target = Path(path)
-    for aside in target.parent.glob(_ASIDE.format(glob.escape(target.name), "*")):
-        aside.unlink()
+    folder, name = split(os.fspath(path))
+    filesystem_of(folder).discard_unfinished(folder, glob.escape(name))
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the state in the file at `path`."""
-    if Path(path).is_dir():
+    name = os.fspath(path)
+    files = filesystem_of(name)
+    found = files.info(name)
+    if found is not None and found.kind == "folder":
         raise CheckpointError(
-            f"{path} is a folder, a checkpoint is a file. A model's file is what "
+            f"{name} is a folder, a checkpoint is a file. A model's file is what "
             f"{argument('model_out', of='run')} writes."
         )
-    return from_bytes(Path(path).read_bytes(), str(path))
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the renaming last; directories can be synced on POSIX systems only."""
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with files.open(name) as file:
+        return from_bytes(file.read(), name)
 
 
 def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
 
 from kmeander.exceptions import CheckpointError, argument
 from kmeander.storage import checkpoint
+from kmeander.storage.filesystem import InUseError, filesystem_of, joined
 
 LAYOUT = 1  # what the state of a run looks like
 KEPT = 2
@@ -30,44 +31,32 @@ class CheckpointFolder:
     >>> with tempfile.TemporaryDirectory() as folder, CheckpointFolder(folder) as checkpoints:
     ...     checkpoints.save({"n": 1})
     ...     checkpoints.save({"n": 2})
-    ...     checkpoints.newest(print)
-    {'n': 2, 'layout': 1}
+    ...     list(checkpoints.states(print))
+    [{'n': 2, 'layout': 1}, {'n': 1, 'layout': 1}]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._name = argument("checkpoint", str(self.path))
+        self.path = os.fspath(path)
+        self.name = argument("checkpoint", self.path)
+        self._files = filesystem_of(self.path)
+        # The numbers of the files that `states` has looked at, newest first.
+        self._seen: list[int] = []
+        self._held = ExitStack()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self._files.make_folder(self.path)
         except OSError as error:
-            raise CheckpointError(f"{self._name} cannot be made: {error.strerror}.") from error
-        self._lock = self._locked()
-        for aside in self.path.glob(".checkpoint-*.aside"):  # of a run that was killed
-            aside.unlink()
-
-    def _locked(self) -> IO[str]:
-        """Keep other runs out until this process ends, however it ends."""
-        import fcntl
-
+            raise self._failure("made", error) from error
         try:
-            lock = (self.path / "lock").open("a+", encoding="ascii")
+            self._held.enter_context(self._files.locked(self.path))
+            self._files.discard_unfinished(self.path, "checkpoint-*")  # of a run that was killed
+        except InUseError as error:
+            raise CheckpointError(f"{self.name} {error}") from None
         except OSError as error:
-            raise CheckpointError(f"{self._name} cannot be written: {error.strerror}.") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            owner = lock.read().strip()
-            lock.close()
-            raise CheckpointError(
-                f"{self._name} is in use by another run"
-                f"{f' (process {owner})' if owner else ''}. Wait until it ends, or name another "
-                "folder."
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        return lock
+            self._held.close()
+            raise self._failure("written", error) from error
+
+    def _failure(self, done: str, error: OSError) -> CheckpointError:
+        return CheckpointError(f"{self.name} cannot be {done}: {error.strerror or error}.")
 
     def __enter__(self) -> CheckpointFolder:
         return self
@@ -76,21 +65,22 @@ class CheckpointFolder:
         self.close()
 
     def _numbers(self) -> list[int]:
-        found = (_NAME.fullmatch(file.name) for file in self.path.iterdir())
+        found = (_NAME.fullmatch(name) for name in self._files.names(self.path))
         return sorted(int(match[1]) for match in found if match is not None)
 
-    def _file(self, number: int) -> Path:
-        return self.path / f"checkpoint-{number:08}.ckpt"
+    def _file(self, number: int) -> str:
+        return joined(self.path, f"checkpoint-{number:08}.ckpt")
 
-    def newest(self, notify: Callable[[str], None]) -> dict[str, Any] | None:
-        """Return the newest state that can be read, or None where there is none at all.
+    def states(self, notify: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+        """Yield the states that can be read, newest first.
 
-        A damaged one is reported, and the one before it is taken. One that a newer kmeander wrote
+        A damaged one is reported, and the one before it is next. One that a newer kmeander wrote
         is refused: the one before it would be older than the outputs.
         """
-        numbers = self._numbers()
         damaged: CheckpointError | None = None
-        for number in reversed(numbers):
+        n_whole = 0
+        for number in reversed(self._numbers()):
+            self._seen.append(number)
             try:
                 state = checkpoint.read(self._file(number))
             except checkpoint.NewerFormatError:
@@ -99,35 +89,46 @@ class CheckpointFolder:
                 damaged = error
                 notify(f"{error} Trying the checkpoint before it.")
                 continue
+            except OSError as error:
+                raise self._failure("read", error) from error
             if state.get("layout", 0) > LAYOUT:
                 raise checkpoint.NewerFormatError(
                     f"{self._file(number)} has layout {state['layout']}, this kmeander reads "
                     f"{LAYOUT}. Install a newer kmeander."
                 )
-            for later in numbers[numbers.index(number) + 1 :]:
-                self._file(later).unlink()
-            return state
-        if damaged is not None:
+            n_whole += 1
+            yield state
+        if damaged is not None and not n_whole:
             raise CheckpointError(
                 f"{self.path} holds no checkpoint that can be read: {damaged} Begin anew with "
                 f"another {argument('checkpoint')}, or restore this one from a copy."
             )
-        return None
+
+    def go_on_from_here(self) -> None:
+        """Remove the checkpoints after the state that was yielded last."""
+        try:
+            self._files.remove(self._file(number) for number in self._seen[:-1])
+        except OSError as error:
+            raise self._failure("written", error) from error
 
     def save(self, state: dict[str, Any]) -> None:
         """Write a state, and let go of those before the last two."""
-        numbers = self._numbers()
-        following = numbers[-1] + 1 if numbers else 0
         try:
+            numbers = self._numbers()
+            following = numbers[-1] + 1 if numbers else 0
             checkpoint.write(self._file(following), {**state, "layout": LAYOUT})
+            self._files.remove(self._file(number) for number in numbers[: 1 - KEPT])
         except OSError as error:
+            if self._files.info(self.path) is None:
+                raise CheckpointError(
+                    f"{self.name} was removed while the run was going on. Put it back, and run the "
+                    f"same command again; or begin anew with another {argument('checkpoint')}."
+                ) from error
             raise CheckpointError(
-                f"{self._name} cannot be written: {error.strerror or error}. What was "
+                f"{self.name} cannot be written: {error.strerror or error}. What was "
                 "committed before is safe: make room, and run the same command again."
             ) from error
-        for number in numbers[: 1 - KEPT]:
-            self._file(number).unlink()
 
     def close(self) -> None:
         """Let others use the folder."""
-        self._lock.close()
+        self._held.close()

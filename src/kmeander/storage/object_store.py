@@ -1,0 +1,203 @@
+"""Files on object stores (``s3://``, ``gs://``, ``abfs://``), reached through fsspec.
+
+An object is put as a whole and is then there for good, so nothing is written aside and renamed:
+its name decides. Nothing can be appended to.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from kmeander.exceptions import InputError
+from kmeander.storage.filesystem import FileInfo, FileSystem, InUseError, joined
+from kmeander.storage.local import LOCK, LocalFileSystem
+
+# The extra that installs what reaches a scheme.
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
+
+
+class ObjectStore(FileSystem):
+    """One store, such as all of ``s3://``.
+
+    Parameters
+    ----------
+    store : fsspec.AbstractFileSystem
+    """
+
+    can_append = False
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    @classmethod
+    def of(cls, path: str) -> ObjectStore:
+        """Return the store of an address."""
+        scheme = path.partition("://")[0]
+        try:
+            return _store(scheme)
+        except (ImportError, ValueError) as error:
+            extra = EXTRAS.get(scheme)
+            way_out = f"pip install 'kmeander[{extra}]'" if extra else "Use s3://, gs:// or abfs://"
+            raise InputError(
+                f"{path}: nothing here reaches {scheme}:// ({error}). {way_out}."
+            ) from error
+
+    def info(self, path: str) -> FileInfo | None:
+        """Return what is at `path`, or None where nothing is."""
+        with _as_os_errors():
+            try:
+                found = self._store.info(path)
+            except FileNotFoundError:
+                return None
+        changed = next(
+            (found[key] for key in ("LastModified", "last_modified", "mtime") if key in found), None
+        )
+        modified = int(changed.timestamp() * 1e9) if isinstance(changed, datetime) else 0
+        kind = "folder" if found["type"] == "directory" else "file"
+        return FileInfo(kind, int(found.get("size") or 0), modified)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, in order; none where there is no folder."""
+        with _as_os_errors():
+            try:
+                found = self._store.ls(folder, detail=False)
+            except FileNotFoundError:
+                return []
+        itself = self._store._strip_protocol(folder)
+        # A folder that was made by hand is an empty object of its own name.
+        paths = [path.rstrip("/") for path in found if path.rstrip("/") != itself]
+        return sorted(path.rpartition("/")[2] for path in paths)
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the files whose paths match a pattern, in order."""
+        with _as_os_errors():
+            found = self._store.glob(pattern, detail=True)
+        return sorted(
+            self._store.unstrip_protocol(path)
+            for path, known in found.items()
+            if known["type"] == "file"
+        )
+
+    def open(self, path: str, *, buffered: bool = True) -> IO[Any]:  # noqa: ARG002  # no pipes
+        """Open a file of bytes for reading."""
+        with _as_os_errors():
+            opened: IO[Any] = self._store.open(path, "rb")
+        return opened
+
+    @contextmanager
+    def written(self, path: str) -> Iterator[IO[Any]]:
+        """Collect the bytes on this machine, then put them all at once."""
+        with tempfile.TemporaryDirectory(prefix="kmeander-") as folder:
+            collected = Path(folder) / "object"
+            with collected.open("wb") as file:
+                yield file
+            with _as_os_errors():
+                self._store.put_file(str(collected), path)
+
+    def make_folder(self, path: str) -> None:
+        """Make nothing: a folder is there as soon as something is in it."""
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove objects."""
+        for path in paths:
+            with _as_os_errors():
+                try:
+                    self._store.rm_file(path)
+                except FileNotFoundError:
+                    continue
+
+    def discard_unfinished(self, folder: str, names: str = "*") -> None:
+        """Remove nothing: what was not put as a whole is not there."""
+
+    @contextmanager
+    def locked(self, folder: str) -> Iterator[None]:
+        """Hold a lock that is an object which only one can create.
+
+        Nobody removes it for a run that is killed, so the next run on the same machine may: that
+        no other of this machine holds it is said by a lock on this machine.
+        """
+        path = joined(folder, LOCK)
+        here = Path(tempfile.gettempdir(), f"kmeander-{getpass.getuser()}")
+        place = here / hashlib.sha256(path.encode()).hexdigest()[:16]
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = {
+            "host": socket.gethostname(),
+            "user": getpass.getuser(),
+            "process": os.getpid(),
+            "since": _now().isoformat(),
+        }
+        with LocalFileSystem().locked(str(place)):
+            self._create(path, owner)
+            try:
+                yield
+            finally:
+                self.remove([path])
+
+    def _create(self, path: str, owner: dict[str, Any]) -> None:
+        data = json.dumps(owner).encode()
+        with _as_os_errors():
+            try:
+                self._store.pipe_file(path, data, mode="create")
+                return
+            except FileExistsError:
+                held = _owner(self._store.cat_file(path))
+            # Who holds the lock of this machine, and finds itself there, was killed.
+            if all(held[key] == owner[key] for key in ("host", "user")):
+                self._store.pipe_file(path, data)
+                return
+        raise InUseError(
+            f"is in use by another run (process {held['process']} on {held['host']}, since "
+            f"{held['since']}, {_age(held['since'])}). Wait until it ends, or name another folder; "
+            f"if that machine was killed, remove {path}."
+        )
+
+
+def _owner(data: bytes) -> dict[str, Any]:
+    """Return what a lock says of its owner."""
+    unknown = dict.fromkeys(("host", "user", "process", "since"), "unknown")
+    try:
+        held = json.loads(data)
+    except ValueError:
+        return unknown
+    return {**unknown, **held} if isinstance(held, dict) else unknown
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _age(since: str) -> str:
+    try:
+        return f"{_now() - datetime.fromisoformat(since)} ago"
+    except (TypeError, ValueError):
+        return "of unknown age"
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Let whatever the library of a store raises be an error of input and output."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # each store has a hierarchy of its own; all of it means the same
+        raise OSError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+
+
+@cache
+def _store(scheme: str) -> ObjectStore:
+    import fsspec
+
+    # Others write there, too: what was listed once is not remembered.
+    return ObjectStore(fsspec.filesystem(scheme, use_listings_cache=False))
