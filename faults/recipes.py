@@ -56,13 +56,18 @@ class Recipe:
         """Return how often each row is in the output."""
         path = out / self.rows
         if path.is_dir():
-            return Counter(
-                str(key)
-                for part in sorted(path.glob("part-*.parquet"))
-                for key in pq.read_table(part).column(0).to_pylist()
-            )
+            parts = (_keys(part) for part in sorted(path.glob("part-*.parquet")))
+            return Counter(key for keys in parts for key in keys)
         lines = path.read_text().splitlines() if path.exists() else []
         return Counter(str(next(iter(json.loads(line).values()))) for line in lines)
+
+
+def _keys(part: Path) -> list[str]:
+    """Return what names the rows of a part; one that cannot be read has lost them all."""
+    try:
+        return [str(key) for key in pq.read_table(part).column(0).to_pylist()]
+    except pa.ArrowInvalid:
+        return []
 
 
 def points(seed: int) -> list[list[float]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeander.exceptions import InputError, StreamError, argument
+from kmeander.exceptions import InputError, argument
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.sinks.line_sink import LineSink
 from kmeander.storage.filesystem import filesystem_of, split
@@ -213,16 +213,16 @@ class AssignmentParquet(Sink):
         """Leave nothing of a file that cannot be completed."""
         try:
             yield
-        except (OSError, StreamError) as error:
-            if self._writer is not None:
-                with suppress(OSError):
-                    self._writer.close()
-            self._writer, self._waiting = None, []
+        except BaseException as error:
+            writer, self._writer, self._waiting = self._writer, None, []
+            with suppress(OSError, ValueError):  # what is written now is thrown away
+                if writer is not None:
+                    writer.close()
             with suppress(OSError):
                 self._target.__exit__(type(error), error, error.__traceback__)
-            if isinstance(error, StreamError):
-                raise
-            raise cannot_write(self.name, error) from error
+            if isinstance(error, OSError):
+                raise cannot_write(self.name, error) from error
+            raise
 
 
 class _ProbedError(Exception):
