@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from kmeander import CheckpointError, StreamError, run
+from kmeander import CheckpointError, InputError, StreamError, run
 from kmeander.runs.records import Progress
 from tests.streams import drifting_stream
 
@@ -149,4 +154,104 @@ def test_a_checkpoint_folder_that_is_removed_in_the_middle_is_one_sentence(tmp_p
     assert str(caught.value) == (
         f'checkpoint="{tmp_path}/checkpoint" was removed while the run was going on. Put it back, '
         "and run the same command again; or begin anew with another checkpoint."
+    )
+
+
+def written(path: Path, rows: Any, header: str = "a,b,c") -> Path:
+    """Write rows in the format that the ending says; every line has the same length."""
+    lines = [",".join(f"{value:+08.3f}" for value in row) for row in rows]
+    text = "".join(f"{line}\n" for line in [header, *lines]).encode()
+    if path.suffix == ".csv":
+        path.write_bytes(text)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text, mtime=0))
+    elif path.suffix == ".ndjson":
+        named = [dict(zip("abc", row, strict=True)) for row in np.round(rows, 3).tolist()]
+        path.write_text("".join(f"{json.dumps(row):>60}\n" for row in named))
+    else:
+        table = pa.table(dict(zip("abc", np.asarray(rows).T, strict=True)))
+        if path.suffix == ".parquet":
+            pq.write_table(table, path, row_group_size=50)
+        else:
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as out:
+                out.write_table(table, max_chunksize=50)
+    return path
+
+
+FORMATS = ["csv", "csv.gz", "ndjson", "parquet", "arrows"]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_another_stream_under_the_old_name_is_refused(ending: str, tmp_path: Path) -> None:
+    ours, other = (np.concatenate(drifting_stream(9, n_points=30, seed=seed)) for seed in (0, 1))
+    path = written(tmp_path / f"x.{ending}", ours[:150])
+    out = tmp_path / "out"
+    out.mkdir()
+    run(path, batch_size=30, **settings(out))
+    before = contents(out)
+    written(path, np.concatenate([other[:150], ours[150:]]))
+    with pytest.raises(InputError) as caught:
+        run(path, batch_size=30, **settings(out))
+    assert str(caught.value).startswith(
+        f"{path} is not the stream of the checkpoint: what stands before "
+    )
+    assert str(caught.value).endswith(
+        ", where that stopped reading, is different. Give the same stream, or begin anew with "
+        "another checkpoint."
+    )
+    assert contents(out) == before
+    # The old one, and more of it, is read on.
+    written(path, ours)
+    assert run(path, batch_size=30, **settings(out)).resumed_at == 5
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    run(path, batch_size=30, **settings(whole))
+    assert contents(out) == contents(whole)
+
+
+def test_another_header_is_refused(tmp_path: Path) -> None:
+    """The columns are found by their names, so the run itself would not notice."""
+    rows = np.concatenate(STREAM)
+    path = written(tmp_path / "x.csv", rows[:150])
+    run(path, batch_size=30, columns=["a", "b", "c"], **settings(tmp_path))
+    written(path, rows, header="b,a,c")
+    with pytest.raises(InputError, match="is not the stream of the checkpoint"):
+        run(path, batch_size=30, columns=["a", "b", "c"], **settings(tmp_path))
+
+
+def test_other_arrays_are_refused(tmp_path: Path) -> None:
+    run(STREAM[:5], **settings(tmp_path))
+    other = drifting_stream(9, n_points=30, seed=1)
+    with pytest.raises(InputError) as caught:
+        run(other, **settings(tmp_path))
+    assert str(caught.value) == (
+        "the list is not the stream of the checkpoint: what stands before row 150, where that "
+        "stopped reading, is different. Give the same stream, or begin anew with another "
+        "checkpoint."
+    )
+
+
+@pytest.mark.parametrize("n_rows", [150, 400])
+def test_a_followed_file_that_is_cut_and_grows_again_is_noticed(
+    n_rows: int, tmp_path: Path
+) -> None:
+    """As by logrotate's copytruncate; what is new reaches beyond the old end, or does not."""
+    ours, other = (np.concatenate(drifting_stream(9, n_points=60, seed=seed)) for seed in (0, 1))
+    path = written(tmp_path / "x.csv", ours[:300])
+    changes = {"follow": True, "idle_exit": 20.0, "batch_size": 30}
+    cut = after(5, lambda: written(path, other[:n_rows]))
+    with pytest.raises(InputError, match="was cut"):
+        run(path, **settings(tmp_path, **changes, on_progress=cut))
+
+
+def test_a_followed_file_that_is_removed_is_noticed(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", np.concatenate(STREAM))
+    changes = {"follow": True, "idle_exit": 20.0, "batch_size": 30}
+    remove = after(9, path.unlink)
+    with pytest.raises(InputError) as caught:
+        run(path, **settings(tmp_path, **changes, on_progress=remove))
+    assert str(caught.value) == (
+        f"{path} was removed, or replaced by another file, while it was followed. All of the old "
+        "one has been read. Let the writer append, or give it a new name each time and read the "
+        "folder."
     )

@@ -645,7 +645,7 @@ def test_a_followed_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
     assert next(stream) is not None
     (tmp_path / "new").write_text('{"a": 1}\n{"a": 2}\n')
     (tmp_path / "new").replace(path)
-    with pytest.raises(InputError, match="was replaced by another file while it was followed"):
+    with pytest.raises(InputError, match="was removed, or replaced by another file, while"):
         next(stream)
     source.close()
 

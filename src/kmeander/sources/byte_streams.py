@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.compression import is_compressed, unpacked
 from kmeander.storage.filesystem import filesystem_of, is_address
+from kmeander.storage.local import is_same_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+CHECKED = 256  # bytes of a followed file that must still stand before those that come next
 PAUSE = 0.1  # seconds after which a source that waits hands over nothing
 
 
@@ -82,6 +84,7 @@ class FileBytes:
         self._raw = files.open(path, buffered=False)
         found = files.info(path)
         self._size = 0 if found is None else found.size
+        self._newest = b""  # what was read last of a file that is followed
         try:
             self._stream: Any = unpacked(self._raw, path) if is_compressed(path) else self._raw
         except BaseException:
@@ -91,27 +94,39 @@ class FileBytes:
     def read(self, size: int) -> bytes | None:
         """Return some bytes, b"" at the end, None where more may come."""
         data: bytes = explained(self._path, lambda: self._stream.read(size))
-        if data or self.ends:
+        if self.ends:
             return data
-        self._check_growth()
+        self._check_unchanged(len(data))
+        if data:
+            self._newest = (self._newest + data)[-CHECKED:]
+            return data
         time.sleep(PAUSE)
         return None
 
-    def _check_growth(self) -> None:
-        """Notice when the followed file is no longer the one that was opened."""
-        ours, offset = os.fstat(self._raw.fileno()), self._raw.tell()
-        if ours.st_size < offset:
+    def _check_unchanged(self, n_new: int) -> None:
+        """Notice when the followed file is no longer the one that was opened, or was cut."""
+        offset = self._raw.tell()
+        size = os.fstat(self._raw.fileno()).st_size
+        if size < offset:
             raise InputError(
-                f"{self._path} was cut from {offset} to {ours.st_size} bytes while it was "
-                "followed. What was cut off has been read; what replaces it cannot be "
-                f"distinguished from it. Begin anew, with another {argument('checkpoint')}."
+                f"{self._path} was cut from {offset} to {size} bytes while it was followed. What "
+                "was cut off has been read; what replaces it cannot be distinguished from it. "
+                f"Begin anew, with another {argument('checkpoint')}."
             )
-        there = explained(self._path, Path(self._path).stat)
-        if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
+        self._raw.seek(offset - n_new - len(self._newest))
+        is_same = self._raw.read(len(self._newest)) == self._newest
+        self._raw.seek(offset)
+        if not is_same:
             raise InputError(
-                f"{self._path} was replaced by another file while it was followed. All of the old "
-                "one has been read. Let the writer append, or give it a new name each time and "
-                "read the folder."
+                f"{self._path} was cut, and written anew beyond byte {offset - n_new}, while it "
+                "was followed: what stands before that is not what has been read. Begin anew, with "
+                f"another {argument('checkpoint')}."
+            )
+        if not n_new and not explained(self._path, lambda: is_same_file(self._raw, self._path)):
+            raise InputError(
+                f"{self._path} was removed, or replaced by another file, while it was followed. "
+                "All of the old one has been read. Let the writer append, or give it a new name "
+                "each time and read the folder."
             )
 
     def skip_to(self, offset: int) -> bool:
@@ -119,6 +134,7 @@ class FileBytes:
         if self._stream is not self._raw:
             return False
         self._raw.seek(offset)
+        self._newest = b""
         return True
 
     def share_read(self) -> float | None:

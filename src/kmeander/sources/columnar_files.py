@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from kmeander.exceptions import InputError, argument
+from kmeander.sources.already_read import KEPT_ROWS, ReadRows, check_same
 from kmeander.sources.block import Position, RowLocation
 from kmeander.sources.byte_streams import explained
 from kmeander.sources.conversion import RawBlock
@@ -22,9 +23,24 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 65536
 
 
-def table_block(table: pa.Table | pa.RecordBatch, name: str, start: int, first: int) -> RawBlock:
-    """Return rows that are a table already; row `first` of the source is the table's first."""
+def table_block(
+    table: pa.Table | pa.RecordBatch,
+    name: str,
+    start: int,
+    first: int,
+    before: ReadRows | None = None,
+) -> RawBlock:
+    """Return rows that are a table already; row `first` of the source is the table's first.
+
+    Positions in it tell what stands `before`, where that is given.
+    """
     base = start + first
+
+    def position_at(row: int) -> Position:
+        if before is None:
+            return {"row": row - start}
+        checksum = before.and_then(table.slice(0, row - base)).checksum()
+        return {"row": row - start, "checksum": checksum}
 
     def place(row: int) -> RowLocation:
         return RowLocation(name, "row", row - start + 1)
@@ -38,7 +54,7 @@ def table_block(table: pa.Table | pa.RecordBatch, name: str, start: int, first: 
         rows=np.arange(base, base + table.num_rows),
         bad=(),
         end=base + table.num_rows,
-        position_at=lambda row: {"row": row - start},
+        position_at=position_at,
         place=place,
         text=text,
     )
@@ -98,17 +114,26 @@ class ColumnarFile(ABC):
         first = 0 if place is None else place["row"]
         if self._n_rows is not None and first > self._n_rows:
             self._refuse(first, self._n_rows)
-        batches = self._batches(selection.needed, first)
+        at = max(0, first - KEPT_ROWS)  # what stands before is read once more
+        batches, read = self._batches(selection.needed, at), ReadRows()
         while (batch := self._explained(lambda: next(batches, None))) is not None:
             # A file may lie about lengths and offsets: to follow it would end the process.
             self._explained(lambda: batch.validate(full=True))
+            known = batch.slice(0, max(0, first - at))
+            at += batch.num_rows
+            read = read.and_then(known)
+            if place is not None and known.num_rows and at >= first:
+                check_same(self.name, read, place, f"row {first + 1}")
+            batch = batch.slice(known.num_rows)
             if batch.num_rows:
-                yield table_block(batch, self.name, start, first)
-                first += batch.num_rows
-                self._n_read = first
-        if self._n_rows is not None and first != self._n_rows:
+                yield table_block(batch, self.name, start, at - batch.num_rows, read)
+                read = read.and_then(batch)
+                self._n_read = at
+        if at < first:
+            self._refuse(first, at)
+        if self._n_rows is not None and at != self._n_rows:
             raise InputError(
-                f"{self.name} says that it has {self._n_rows} rows, but {first} are in it: it is "
+                f"{self.name} says that it has {self._n_rows} rows, but {at} are in it: it is "
                 "damaged."
             )
 
@@ -188,8 +213,6 @@ class ArrowFile(ColumnarFile):
             n_seen += batch.num_rows
             if skip < batch.num_rows:
                 yield batch.slice(skip).select(columns)
-        if n_seen < first:
-            self._refuse(first, n_seen)
 
     def _all_batches(self) -> Iterator[pa.RecordBatch]:
         if hasattr(self._reader, "num_record_batches"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmeander.exceptions import InputError, InputTypeError, argument
 from kmeander.preparation.tables import arrow_table
+from kmeander.sources.already_read import ReadRows, check_same
 from kmeander.sources.block import Block, Position, Source, nothing
 from kmeander.sources.columnar_files import table_block
 from kmeander.sources.conversion import to_block
@@ -62,15 +63,22 @@ class IterableSource(Source):
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield one block per item."""
         n_seen, skip = 0, 0 if position is None else position["row"]
+        read = ReadRows()
         for index, table in enumerate(self._tables()):
             if index:
                 self._selection.check(
                     table.column_names, self._wanted, f"item {index}", "item 0 of the stream"
                 )
-            begin = max(0, skip - n_seen)
-            rest = table.slice(begin) if begin < table.num_rows else None
-            if rest is not None:
-                yield to_block(table_block(rest, self.name, 0, n_seen + begin), self._selection)
+            table = table.select(self._selection.needed)
+            begin = min(max(0, skip - n_seen), table.num_rows)
+            read = read.and_then(table.slice(0, begin))
+            if begin and n_seen + begin == skip and position is not None:
+                check_same(self.name, read, position, f"row {skip}")
+            rest = table.slice(begin)
+            if rest.num_rows:
+                block = table_block(rest, self.name, 0, n_seen + begin, read)
+                yield to_block(block, self._selection)
+                read = read.and_then(rest)
             n_seen += table.num_rows
         if n_seen < skip:
             raise InputError(

@@ -9,6 +9,7 @@ from typing import Any
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sources import line_parsing
+from kmeander.sources.already_read import KEPT, ReadBytes, check_same
 from kmeander.sources.block import BadRow, Position, RowLocation
 from kmeander.sources.byte_streams import open_bytes
 from kmeander.sources.conversion import RawBlock
@@ -132,49 +133,66 @@ class TextFile:
         if place is not None:
             self._form.expect(place.get("forms", {}), exactly=True)
         self._form.select(selection)
+        self._read = ReadBytes()
         row, offset = 0, self._n_before_rows
-        resumed = place is not None and place["byte"] > offset
-        if place is not None and resumed:
+        if place is not None and place["byte"] > offset:
             row, offset = place["row"], place["byte"]
-        for found in self._from(offset, resumed=resumed):
-            if found is None:
-                yield None
-                continue
-            offset, block = found
-            yield self._raw_block(block, start, row, offset)
-            row += count_lines(block)
-
-    def _from(self, offset: int, *, resumed: bool) -> Iterator[tuple[int, bytes] | None]:
-        """Yield the blocks after the first `offset` bytes, each with where it begins."""
-        blocks = self._first_and_rest()
-        n_seen, before = 0, b""
-        if resumed and self._encoding == UTF8 and self._bytes.skip_to(offset - 1):
-            n_seen, before = offset, self._bytes.read(1) or b""
-            if not before:
-                self._refuse_as_too_short(offset)
-            blocks = whole_lines(self._bytes.read, self.name, ends=self._bytes.ends)
+            blocks = self._from(offset, place)
+        else:
+            blocks = self._from(offset, None)
         for block in blocks:
             if block is None:
                 yield None
                 continue
-            cut = offset - n_seen
-            if cut > 0:
-                before = block[cut - 1 : cut]
-            n_seen += len(block)
-            if cut > len(block):
+            yield self._raw_block(block, start, row)
+            self._read = self._read.and_then(block)
+            row += count_lines(block)
+
+    def _from(self, offset: int, place: Position | None) -> Iterator[bytes | None]:
+        """Yield the blocks after the first `offset` bytes; `place` is where a checkpoint was."""
+        blocks, n_seen = self._first_and_rest(), 0
+        if place is not None and self._encoding == UTF8 and self._bytes.skip_to(0):
+            self._read = self._skipped(offset)
+            blocks = whole_lines(self._bytes.read, self.name, ends=self._bytes.ends)
+            n_seen = offset
+            check_same(self.name, self._read, place, f"byte {offset}")
+        is_line_open = place is not None
+        for block in blocks:
+            if block is None:
+                yield None
                 continue
-            rest = block[max(0, cut) :]
-            if rest and resumed and before not in (b"", b"\n"):
-                # The stream ended there, without the end of a line, which must follow now.
-                if not rest.startswith(b"\n"):
-                    self._refuse_as_another(offset)
-                rest = rest[1:]
-                before = b""
+            cut = max(0, offset - n_seen)
+            n_seen += len(block)
+            rest = block[cut:]
+            self._read = self._read.and_then(block[:cut])
+            if cut and n_seen >= offset and place is not None:
+                check_same(self.name, self._read, place, f"byte {offset}")
+            if rest and is_line_open:
+                is_line_open = False
+                if not self._read.tail.endswith(b"\n"):
+                    # The stream ended there, without the end of a line, which must follow now.
+                    if not rest.startswith(b"\n"):
+                        self._refuse_as_another(offset)
+                    self._read, rest = self._read.and_then(b"\n"), rest[1:]
             if rest:
-                before = b""
-                yield n_seen - len(rest), rest
+                yield rest
         if n_seen < offset:
             self._refuse_as_too_short(offset)
+
+    def _skipped(self, offset: int) -> ReadBytes:
+        """Go on at `offset`, and return what stands before it."""
+        head = self._bytes_between(0, min(KEPT, offset))
+        tail = self._bytes_between(max(0, offset - KEPT), offset)
+        if len(tail) < min(KEPT, offset):
+            self._refuse_as_too_short(offset)
+        return ReadBytes(offset, head, tail)
+
+    def _bytes_between(self, begin: int, end: int) -> bytes:
+        self._bytes.skip_to(begin)
+        found = b""
+        while len(found) < end - begin and (data := self._bytes.read(end - begin - len(found))):
+            found += data
+        return found
 
     def _first_and_rest(self) -> Iterator[bytes | None]:
         yield from self._first
@@ -194,7 +212,8 @@ class TextFile:
             f"another {argument('checkpoint')}."
         )
 
-    def _raw_block(self, block: bytes, start: int, first: int, offset: int) -> RawBlock:
+    def _raw_block(self, block: bytes, start: int, first: int) -> RawBlock:
+        before = self._read
         parsed = self._form.parse(block)
         base = start + first
         heading = 1 + self._n_lines_before
@@ -211,7 +230,13 @@ class TextFile:
             return lines()[row - base].rstrip(b"\r").decode("utf-8", "replace")
 
         def position_at(row: int) -> Position:
-            place: Position = {"row": row - start, "byte": offset + line_start(block, row - base)}
+            end = line_start(block, row - base)
+            checksum = before.and_then(block[:end]).checksum()
+            place: Position = {
+                "row": row - start,
+                "byte": before.n_bytes + end,
+                "checksum": checksum,
+            }
             return {**place, "forms": forms} if forms else place
 
         bad = tuple(
