@@ -5,4 +5,5 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 MODEL = _HERE / "forgetful-format-1.ckpt"
 RUN = _HERE / "run-layout-1.ckpt"
+STOPPED = _HERE / "stopped-layout-1"
 GRID = _HERE / "grid-steps.csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -22,6 +23,7 @@ from kmeander.runs.records import Progress
 from kmeander.storage import checkpoint
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from tests import golden
+from tests.golden import make_stopped
 from tests.program import PROGRAM, kmeander
 from tests.streams import drifting_stream, golden_stream
 
@@ -563,6 +565,25 @@ def test_a_checkpoint_of_layout_1_goes_on_for_ever(tmp_path: Path) -> None:
     assert resumed.last is not None and resumed.last.centroids is not None
     assert whole.last is not None and whole.last.centroids is not None
     np.testing.assert_allclose(resumed.last.centroids, whole.last.centroids, rtol=1e-9)
+
+
+def test_a_run_that_an_earlier_version_was_writing_goes_on_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made by ``python -m tests.golden.make_stopped``: committed after batch 4, killed in 5."""
+    out = tmp_path / "out"
+    shutil.copytree(golden.STOPPED, out)
+    monkeypatch.chdir(out)
+    before = lines_in(out / "steps.jsonl")
+    assert len(before) == 5
+    summary = run("readings.csv", **make_stopped.SETTINGS, tell=lambda _: None)
+    assert summary.resumed_at == 4
+    after = lines_in(out / "steps.jsonl")
+    assert after[:4] == before[:4]
+    good = [f"r{i}" for i in range(make_stopped.N_ROWS) if i != 7]
+    assert [json.loads(line)["index"] for line in after] == list(range(-(-len(good) // 6)))
+    assert pq.read_table(out / "rows")["id"].to_pylist() == good
+    assert len(lines_in(out / "bad.ndjson")) == 1
 
 
 def test_loading_goes_on_where_the_run_was(tmp_path: Path) -> None:
