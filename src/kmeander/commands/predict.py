@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ from kmeander.commands.words import count, say
 @with_panels
 def predict(
     source: Annotated[str, typer.Argument(help="As for kmeander run; - is CSV on stdin.")],
-    model: Annotated[Path, typer.Option(help="What --model-out or save wrote.")],
+    model: Annotated[str, typer.Option(help="What --model-out or save wrote.")],
     out: Annotated[
         str,
         typer.Option(

@@ -13,6 +13,8 @@ import typer
 from kmeander.commands.values import names
 from kmeander.commands.words import counted_events, say
 from kmeander.page import need_bokeh
+from kmeander.storage.filesystem import filesystem_of
+from kmeander.storage.growing import lines_of
 
 if TYPE_CHECKING:
     from kmeander.page.timeline import Timeline
@@ -42,7 +44,7 @@ class EventKind(Enum):
 
 
 def report(
-    steps: Annotated[Path, typer.Argument(help="What kmeander run --steps wrote.")],
+    steps: Annotated[str, typer.Argument(help="What kmeander run --steps wrote.")],
     out: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Default report.html; - is standard output."),
@@ -59,7 +61,7 @@ def report(
         ),
     ] = None,
     bad_rows: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="FILE", help="What run --bad-rows wrote, to count them."),
     ] = None,
     fail_on: Annotated[
@@ -126,9 +128,9 @@ def _write(text: str, target: str) -> None:
     if target == "-":
         sys.stdout.write(text)
     else:
-        Path(target).write_text(text, encoding="utf-8")
+        with filesystem_of(target).written(target) as file:
+            file.write(text.encode())
 
 
-def _n_lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
+def _n_lines(path: str) -> int:
+    return sum(1 for _ in lines_of(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,7 +28,7 @@ class Write(StrEnum):
 
 def simulate(
     data: Annotated[str, typer.Argument(help="CSV file with a header, or Parquet file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the Parquet file.")],
+    out: Annotated[str, typer.Option(help="Folder for the Parquet file.")],
     kind: Annotated[
         ChangeKind, typer.Option(help="Abrupt drifts, gradual ones, or clusters that come and go.")
     ] = ChangeKind.drift,

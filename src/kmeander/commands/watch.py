@@ -8,19 +8,20 @@ import sys
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kmeander.commands.words import say
+from kmeander.exceptions import InputError, argument
 from kmeander.page import need_bokeh
+from kmeander.storage.filesystem import is_address
 
 PORT = 5006
 
 
 def watch(
-    steps: Annotated[Path, typer.Argument(help="The file that kmeander run --steps writes.")],
+    steps: Annotated[str, typer.Argument(help="The file that kmeander run --steps writes.")],
     port: Annotated[int, typer.Option(help="On 127.0.0.1.", min=1, max=65535)] = PORT,
     browser: Annotated[
         bool, typer.Option("--browser", help="Open the page in a browser, too.")
@@ -33,6 +34,7 @@ def watch(
 
     Example: kmeander watch steps.jsonl
     """
+    _check(steps)
     need_bokeh()
     from kmeander.page.live import serve
 
@@ -48,9 +50,18 @@ def watch(
         say("Closed.")
 
 
+def _check(steps: str) -> None:
+    if is_address(steps):
+        raise InputError(
+            f"{steps} cannot be watched: an object of a store never grows. Write "
+            f"{argument('steps', of='run')} to a file of this machine, or make a report."
+        )
+
+
 @contextmanager
 def watched(steps: str) -> Iterator[None]:
     """Show the page in a process of its own, so that nothing there can disturb the run."""
+    _check(steps)
     need_bokeh()
     command = [sys.executable, "-m", "kmeander", "watch", steps, "--port", str(PORT)]
     page = subprocess.Popen(

@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from kmeander.json_text import from_json
 from kmeander.page.lives import Life, follow_lives
 from kmeander.plain_values import PlainValues, are_moderate, is_text
 from kmeander.records import Step
+from kmeander.storage.growing import lines_of
 
 Vector = NDArray[np.float64]
 
@@ -294,10 +294,11 @@ def read_timeline(path: str | os.PathLike[str], features: Sequence[str] | None =
     """
     timeline = Timeline(features=features)
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            _take(timeline, file, path)
+        _take(timeline, (line.decode("utf-8") for line in lines_of(path)), path)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}. {_way_out()}") from error
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}. {_way_out()}"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text, so it holds no Steps. {_way_out()}") from error
     if timeline.last is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from kmeander.drifts.magnitude import MAGNITUDES
 from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clusters
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.files import read_file
+from kmeander.storage.filesystem import filesystem_of, joined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +73,7 @@ class Simulation:
             whole_number(name, getattr(self, name), at_least=least, meaning=meaning)
         one_of("method", self.method, MAGNITUDES)
 
-    def write(self, folder: Path, what: str = "stream") -> Path:
+    def write(self, out: str | os.PathLike[str], what: str = "stream") -> str:
         """Write the stream, or the concepts it is drawn from, and return the file's path.
 
         Beside the features stand, for each row: `batch` (of a stream), `concept`, `drift` (a new
@@ -81,22 +82,23 @@ class Simulation:
         """
         import pyarrow.parquet as pq
 
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{argument('out', str(folder))} is a file; name a folder.")
+        folder = os.fspath(out)
+        files = filesystem_of(folder)
+        found = files.info(folder)
+        if found is not None and found.kind != "folder":
+            raise InputError(f"{argument('out', folder)} is a file; name a folder.")
         tables = self._stream_tables() if what == "stream" else self._concept_tables()
         first = next(tables)  # whatever is wrong shows here, before anything is written
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{what}.parquet"
-        aside = path.with_name(path.name + ".part")
-        try:
-            with pq.ParquetWriter(aside, first.schema, compression="zstd") as writer:
-                writer.write_table(first)
-                for table in tables:
-                    writer.write_table(table)
-            return aside.replace(path)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
+        files.make_folder(folder)
+        path = joined(folder, f"{what}.parquet")
+        with (
+            files.written(path) as file,
+            pq.ParquetWriter(file, first.schema, compression="zstd") as writer,
+        ):
+            writer.write_table(first)
+            for table in tables:
+                writer.write_table(table)
+        return path
 
     @property
     def features(self) -> list[str]:

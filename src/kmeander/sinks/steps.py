@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 
 from kmeander.exceptions import InputError
 from kmeander.json_text import from_json
 from kmeander.records import Step
 from kmeander.sinks.contract import LearnedBatch
 from kmeander.sinks.line_sink import LineSink
-from kmeander.storage.filesystem import filesystem_of
+from kmeander.storage.growing import lines_of
 from kmeander.tracking.lineage import endings
 
 
@@ -52,28 +52,23 @@ class StepLines(LineSink):
         self.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
 
 
-def _opened(path: str | os.PathLike[str]) -> IO[str]:
-    return io.TextIOWrapper(filesystem_of(os.fspath(path)).open(os.fspath(path)), "utf-8")
-
-
 def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """Yield the Steps that a run wrote to `path`."""
     ended: tuple[tuple[int, int], ...] = ()
-    with _opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                step = Step.from_dict(from_json(line))
-            except ValueError as error:
-                raise InputError(f"{path} line {number} is not a Step: {error}") from error
-            if step.events or step.dropped:
-                ended = (*ended, *endings(step.events), *step.dropped)
-            yield replace(step, ended=(*ended, *step.asleep))
+    for number, line in enumerate(lines_of(path), start=1):
+        try:
+            step = Step.from_dict(from_json(line))
+        except ValueError as error:
+            raise InputError(f"{path} line {number} is not a Step: {error}") from error
+        if step.events or step.dropped:
+            ended = (*ended, *endings(step.events), *step.dropped)
+        yield replace(step, ended=(*ended, *step.asleep))
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what stands under `run` in the first line that a run wrote to `path`."""
-    with _opened(path) as file:
-        line = file.readline()
+    with closing(lines_of(path)) as lines:
+        line = next(lines, b"")
     try:
         facts: dict[str, Any] = from_json(line)["run"]
     except (ValueError, KeyError, TypeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Generator
 from typing import IO, Any
 
 from kmeander.exceptions import StreamError, argument
@@ -216,7 +217,7 @@ class PartFolder:
         """Make the folder, and remove what is there beyond the first `n_parts`."""
         self.check(n_parts)
         parent, _ = split(self.path)
-        if self._files.info(parent) is None:
+        if self._files.can_append and self._files.info(parent) is None:
             raise StreamError(f"{self.name} cannot be made: there is no folder {parent}.")
         self._files.make_folder(self.path)
         later = [path for number, path in self._numbers().items() if number >= n_parts]
@@ -281,3 +282,16 @@ def growing_output(path: str, name: str) -> GrowingOutput:
     """Return what grows at `path`."""
     grows = filesystem_of(path).can_append
     return GrowingFile(path, name) if grows else GrowingParts(path, name)
+
+
+def lines_of(path: str | os.PathLike[str]) -> Generator[bytes]:
+    """Yield the lines of an output, be it a file or a folder of parts."""
+    name = os.fspath(path)
+    files = filesystem_of(name)
+    found = files.info(name)
+    parts = [name]
+    if found is not None and found.kind == "folder":
+        parts = [joined(name, part) for part in files.names(name) if part.startswith("part-")]
+    for part in parts:
+        with files.open(part) as file:
+            yield from file

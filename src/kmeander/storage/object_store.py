@@ -13,7 +13,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -106,7 +106,10 @@ class ObjectStore(FileSystem):
                 self._store.put_file(str(collected), path)
 
     def make_folder(self, path: str) -> None:
-        """Make nothing: a folder is there as soon as something is in it."""
+        """See that the bucket is there; a folder is, as soon as something is in it."""
+        bucket = self._store._strip_protocol(path).partition("/")[0]
+        with _as_os_errors(), suppress(PermissionError):  # who may write need not be shown more
+            self._store.info(bucket)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove objects."""
