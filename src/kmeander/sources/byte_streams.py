@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import queue
 import select
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHECKED = 256  # bytes of a followed file that must still stand before those that come next
+# Whether one can wait for standard input; on Windows, for sockets alone.
+CAN_SELECT = os.name == "posix"
 PAUSE = 0.1  # seconds after which a source that waits hands over nothing
 
 
@@ -43,7 +47,7 @@ class ByteStream(Protocol):
 def open_bytes(path: str, *, follow: bool = False) -> ByteStream:
     """Open a file, compressed or not by its ending, or standard input (``-``)."""
     if path == "-":
-        return StandardInput()
+        return StandardInput() if CAN_SELECT else ThreadedStandardInput()
     if follow and not filesystem_of(path).can_append:
         raise InputError(
             f"{argument('follow', True)} cannot read {path}: an object of a store never grows. "
@@ -177,3 +181,41 @@ class StandardInput:
 
     def close(self) -> None:
         """Leave standard input open: others may have a use for it."""
+
+
+class ThreadedStandardInput(StandardInput):
+    """Standard input where one cannot wait for it: a thread reads ahead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The end is b"", as for files.
+        self._pieces: queue.Queue[bytes | OSError] = queue.Queue(maxsize=16)
+        threading.Thread(target=self._read_ahead, name="kmeander-stdin", daemon=True).start()
+
+    def _read_ahead(self) -> None:
+        piece: bytes | OSError = b"?"
+        while piece and isinstance(piece, bytes):
+            try:
+                piece = os.read(self._handle, 1 << 16)
+            except OSError as error:
+                piece = error
+            self._pieces.put(piece)
+
+    def read(self, size: int) -> bytes | None:
+        """Return all that has come, up to about `size` bytes."""
+        pieces: list[bytes] = []
+        while sum(map(len, pieces)) < size:
+            try:
+                piece = self._pieces.get(timeout=0 if pieces else PAUSE)
+            except queue.Empty:
+                break
+            if pieces and not (piece and isinstance(piece, bytes)):
+                self._pieces.put(piece)  # for the next time
+                break
+            if isinstance(piece, OSError):
+                raise InputError(f"standard input cannot be read: {piece.strerror}.") from piece
+            if not piece:
+                self._pieces.put(piece)
+                return b""
+            pieces.append(piece)
+        return b"".join(pieces) if pieces else None

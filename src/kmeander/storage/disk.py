@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+# Elsewhere folders cannot be opened; NTFS keeps a log of names.
+CAN_SYNC_FOLDERS = os.name == "posix"
+
 
 class Disk:
     """The real one: what is written may be lost with the power until it is synced.
@@ -46,7 +49,7 @@ class Disk:
 
     def sync_folder(self, path: str) -> None:
         """Make the names in a folder last: new ones, changed ones, and removals."""
-        if os.name != "posix":  # elsewhere folders cannot be opened; NTFS keeps a log of names
+        if not CAN_SYNC_FOLDERS:
             return
         handle = os.open(path, os.O_RDONLY)
         try:
