@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -37,8 +38,10 @@ def _killed(recipe: Recipe, folder: Path, n_kills: int) -> Row:
     n_lines = len(_lines(whole))
     rng = np.random.default_rng(0)
     done = 0
-    while done < n_kills:
-        out = _made(folder / f"killed-{done}")
+    for trial in itertools.count():
+        if done >= n_kills:
+            break
+        out = _made(folder / f"killed-{trial}")
         for target in np.sort(rng.integers(0, n_lines - 2, size=4)).tolist():
             done += _kill(_start(recipe, source, out), out, target, rng.uniform(0, 0.02))
         ended_well = _start(recipe, source, out).wait() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,16 +119,16 @@ class ColumnarFile(ABC):
         batches, read = self._batches(selection.needed, at), ReadRows()
         while (batch := self._explained(lambda: next(batches, None))) is not None:
             # A file may lie about lengths and offsets: to follow it would end the process.
-            self._explained(lambda: batch.validate(full=True))
+            self._explained(partial(batch.validate, full=True))
             known = batch.slice(0, max(0, first - at))
             at += batch.num_rows
             read = read.and_then(known)
             if place is not None and known.num_rows and at >= first:
                 check_same(self.name, read, place, f"row {first + 1}")
-            batch = batch.slice(known.num_rows)
-            if batch.num_rows:
-                yield table_block(batch, self.name, start, at - batch.num_rows, read)
-                read = read.and_then(batch)
+            fresh = batch.slice(known.num_rows)
+            if fresh.num_rows:
+                yield table_block(fresh, self.name, start, at - fresh.num_rows, read)
+                read = read.and_then(fresh)
                 self._n_read = at
         if at < first:
             self._refuse(first, at)
