@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults import KINDS, disks, table
+from faults import KINDS, disks, power_loss, table
 from faults.disks import ForgetfulDisk, restore
 from faults.input_output_errors import fail
 from faults.power_loss import lose_power
-from faults.recipes import RECIPES, Recipe
+from faults.recipes import CHECKPOINT, RECIPES, Recipe
 from faults.table import Row
 
+import kmeander
 from kmeander.storage.disk import Disk, exchanged
 from kmeander.storage.local import LocalFileSystem
 
@@ -49,6 +51,38 @@ def test_a_run_that_does_not_sync_would_be_noticed(
     """The trials above can fail: here is a disk that does not keep its word."""
     monkeypatch.setattr(ForgetfulDisk, forgotten, lambda *_: None)
     assert lose_power(RECIPES[0], tmp_path, 97).wrong
+
+
+@pytest.mark.slow
+def test_centroids_and_the_parents_of_a_new_checkpoint_outlast_power_lost_after_the_end(
+    tmp_path: Path,
+) -> None:
+    recipe, root = RECIPES[0], tmp_path / "root"
+    (root / "out").mkdir(parents=True)
+    source = recipe.source(tmp_path)
+    place = root / "checkpoint" / "of" / "it"
+    disk = ForgetfulDisk(root)
+    with exchanged(disk):
+        kmeander.run(**recipe.arguments(source, root / "out", place), tell=lambda _: None)
+    left = disk.left(lambda _: False)
+    for path in (*(root / "out").rglob("*"), *place.glob("*.ckpt")):
+        assert left[path] == (path.read_bytes() if path.is_file() else None)
+    assert {"clusters.csv", "model.km"} <= {path.name for path in left}
+
+
+@pytest.mark.slow
+def test_power_lost_on_the_disk_of_the_outputs_alone_leaves_the_checkpoint_of_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts were renamed, but their folder not synced: the checkpoint spoke of what was gone."""
+
+    def only_checkpoints(root: Path, _: int) -> list[Callable[[Path], bool]]:
+        return [lambda path: path.is_relative_to(root / CHECKPOINT)]
+
+    monkeypatch.setattr(power_loss, "_fortunes", only_checkpoints)
+    row = lose_power(RECIPES[0], tmp_path, 23)
+    assert row.trials >= 15
+    assert not row.is_bad, row
 
 
 def test_what_was_not_synced_is_forgotten(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from kmeander.exceptions import CheckpointError
 from kmeander.storage import checkpoint
+from kmeander.storage.filesystem import filesystem_of, joined
 
 _NAME = re.compile(r"batch-(-1|\d{8,})\.ckpt")
 
@@ -41,25 +42,26 @@ class LocalFolder:
     """A folder that the driver sees as a folder."""
 
     def __init__(self, path: str) -> None:
-        self.path = Path(path).absolute()
-        self.uri = self.path.as_uri()
+        self.path = str(Path(path).absolute())
+        self.uri = Path(self.path).as_uri()
+        self._files = filesystem_of(self.path)
 
     def names(self) -> list[str]:
         """Return the names of the files in it."""
-        return [file.name for file in self.path.iterdir()] if self.path.is_dir() else []
+        return self._files.names(self.path)
 
     def write(self, name: str, state: dict[str, Any]) -> None:
         """Write a file as a whole."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        checkpoint.write(self.path / name, state)
+        self._files.make_folder(self.path)
+        checkpoint.write(joined(self.path, name), state)
 
     def read(self, name: str) -> dict[str, Any]:
         """Return the state in a file."""
-        return checkpoint.read(self.path / name)
+        return checkpoint.read(joined(self.path, name))
 
     def remove(self, name: str) -> None:
         """Remove a file."""
-        (self.path / name).unlink(missing_ok=True)
+        self._files.remove([joined(self.path, name)])
 
 
 class HadoopFolder:
