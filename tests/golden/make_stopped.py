@@ -1,6 +1,7 @@
 """Write a run's folder as a crash leaves it: ``python -m tests.golden.make_stopped FOLDER``.
 
-Only for a new layout, by the version that writes it.
+Only for a new layout, by the version that writes it. The one of layout 1 was written with
+``standardize=True``, which has become a preparation since.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ SETTINGS: dict[str, Any] = {
     "n_clusters": 2,
     "batch_size": 6,
     "id_column": "id",
-    "standardize": True,
     "steps": "steps.jsonl",
     "assignments": "rows/",
     "bad_rows": "bad.ndjson",
