@@ -7,17 +7,13 @@ number of partitions, brokers that go away) is called through ctypes.
 from __future__ import annotations
 
 import ctypes
-import logging
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, Producer, TopicPartition
 
-SILENT = logging.getLogger("tests.mock_kafka")
-SILENT.addHandler(logging.NullHandler())
-SILENT.propagate = False
+from tests.kafka_cluster import Cluster
+
 _PRODUCER = 0
 
 
@@ -32,7 +28,7 @@ def _library() -> Any:
     return library
 
 
-class MockCluster:
+class MockCluster(Cluster):
     """One broker on 127.0.0.1."""
 
     def __init__(self) -> None:
@@ -44,12 +40,12 @@ class MockCluster:
         assert self._handle, error.value
         self._cluster = ctypes.c_void_p(self._library.rd_kafka_mock_cluster_new(self._handle, 1))
         address = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
-        self.address: str = address.decode()
+        self.address = address.decode()
 
     def make_topic(self, topic: str, n_partitions: int) -> str:
         """Make a topic and return its address."""
         self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), n_partitions, 1)
-        return f"kafka://{self.address}/{topic}"
+        return self.url(topic)
 
     def down(self) -> None:
         """Let the broker go away."""
@@ -58,46 +54,6 @@ class MockCluster:
     def up(self) -> None:
         """Let it come back."""
         self._library.rd_kafka_mock_broker_set_up(self._cluster, 1)
-
-    def send(self, topic: str, payloads: Iterable[bytes | None], n_partitions: int = 1) -> None:
-        """Send messages, to the partitions in turn."""
-        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0}, logger=SILENT)
-        for index, payload in enumerate(payloads):
-            producer.produce(topic, payload, partition=index % n_partitions)
-            producer.poll(0)
-        assert producer.flush(120) == 0
-
-    def messages(self, topic: str, partitions: Sequence[int]) -> list[confluent_kafka.Message]:
-        """Return all messages of a topic."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.address,
-                "group.id": "tests",
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-            },
-            logger=SILENT,
-        )
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        found: list[confluent_kafka.Message] = []
-        ended: set[int | None] = set()
-        while len(ended) < len(partitions):
-            for message in consumer.consume(1000, 0.2):
-                error = message.error()
-                if error is None:
-                    found.append(message)
-                else:
-                    assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF
-                    ended.add(message.partition())
-        consumer.close()
-        return found
-
-    def committed(self, topic: str, group: str) -> int:
-        """Return the offset that a group shows for partition 0."""
-        consumer = Consumer({"bootstrap.servers": self.address, "group.id": group}, logger=SILENT)
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=10)
-        consumer.close()
-        return found.offset
 
     def close(self) -> None:
         """End the broker."""

@@ -136,6 +136,7 @@ def test_the_python_of_following_runs(tmp_path: Path) -> None:
 HOWTO = {
     "alarms": {"python": 3, "sh": 2},
     "choose-rho-and-k": {"python": 4, "sh": 1},
+    "kafka": {"python": 0, "sh": 0},
     "late-and-missing": {"python": 2, "sh": 1},
     "replace-minibatchkmeans": {"python": 1, "sh": 0},
     "prepare": {"python": 1, "sh": 1},

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kmeander import InputError, StreamError, run
-from kmeander.sources import Wanted
+from kmeander.sources import Reading, Wanted
 from kmeander.sources.block import Block
 from kmeander.sources.kafka import KafkaSource
 from kmeander.wire.kafka import Address
@@ -177,7 +177,7 @@ def test_a_topic_of_assignments_has_every_row_once(cluster: MockCluster, tmp_pat
 def test_brokers_that_are_away_at_the_start_are_one_line(
     cluster: MockCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kmeander.wire.kafka.partitions_of.__defaults__", (1.0,))
+    monkeypatch.setattr("kmeander.wire.kafka.Brokers.topic.__defaults__", (1.0,))
     with pytest.raises(StreamError) as caught:
         run("kafka://127.0.0.1:1/t", checkpoint=tmp_path / "c")
     assert str(caught.value).startswith("the Kafka brokers at 127.0.0.1:1 do not answer (")
@@ -333,7 +333,7 @@ def test_messages_that_are_gone_are_said(cluster: MockCluster) -> None:
         f"{address} no longer holds the messages that come next in partition 0 ("
     )
     with pytest.raises(StreamError, match="has no partition 7 any more"):
-        blocks(source, 1, {"row": 0, "offsets": {"7": 0}})
+        source.verify({"row": 0, "offsets": {"7": 0}})
     source.close()
 
 
@@ -357,8 +357,8 @@ def test_latest_begins_at_the_end(cluster: MockCluster) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"form": "parquet"}, "format of a Kafka topic must be json or csv, got 'parquet'."),
-        ({"form": "csv"}, "CSV messages have no header: header=... names their fields."),
+        ({"reading": Reading("parquet")}, "format of a Kafka topic must be json or csv, got 'parquet'."),
+        ({"reading": Reading("csv")}, "CSV messages have no header: header=... names their fields."),
         ({"start": "middle"}, "start must be one of 'earliest', 'latest', got 'middle'."),
         ({"options": {"no.such": "1"}}, "the settings of Kafka are refused: No such configuration "
                                         "property: \"no.such\"."),

@@ -9,7 +9,7 @@ import typer
 
 from kmeander.commands.panels import keywords, with_panels
 from kmeander.commands.reading_options import ReadingOptions
-from kmeander.commands.values import names, pairs
+from kmeander.commands.values import names
 
 
 @with_panels
@@ -24,12 +24,6 @@ def check(
         str, typer.Option(metavar="auto|none|FILE", help="How rows would be prepared.")
     ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")] = False,
-    kafka_options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kafka-option", metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."
-        ),
-    ] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -45,7 +39,6 @@ def check(
         columns=None if columns is None else names(columns),
         exclude=[] if exclude is None else names(exclude),
         prepare=prepare,
-        kafka_options=pairs(kafka_options or []),
         **keywords(reading),
     )
     print(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else found)

@@ -9,7 +9,6 @@ import typer
 from kmeander.commands.panels import keywords, with_panels
 from kmeander.commands.reading_options import ReadingOptions
 from kmeander.commands.signals import stop_on_signals
-from kmeander.commands.values import pairs
 from kmeander.commands.words import count, say
 
 
@@ -33,12 +32,6 @@ def predict(
         int | None,
         typer.Option("--threads", help="Threads (default all cores); never changes a result."),
     ] = None,
-    kafka_options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kafka-option", metavar="KEY=VALUE", help="Setting of librdkafka; may be given again."
-        ),
-    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     *,
     reading: ReadingOptions,
@@ -58,7 +51,6 @@ def predict(
             bad_rows=bad_rows,
             n_threads=n_threads,
             **keywords(reading),
-            kafka_options=pairs(kafka_options or []),
             tell=(lambda _: None) if quiet else say,
             stop=stop,
         )

@@ -6,16 +6,17 @@ Fields are named as the arguments of `kmeander.run` are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
 
-from kmeander.commands.values import FORMAT, ORDER, names
+from kmeander.commands.values import FORMAT, ORDER, names, pairs
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How the rows of the stream are written."""
+    """How the rows of the stream are written, and how Kafka's brokers are reached."""
 
     panel: ClassVar[str] = "Source"
     format: Annotated[
@@ -42,3 +43,19 @@ class ReadingOptions:
         names,
     ] = None
     order: Annotated[str, typer.Option(metavar=ORDER, help="Of the files of a folder.")] = "name"
+    kafka_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kafka-option",
+            metavar="KEY=VALUE",
+            help="Setting of librdkafka; may be given again.",
+        ),
+        pairs,
+    ] = None
+    kafka_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings of librdkafka, KEY=VALUE on each line: the place for passwords.",
+        ),
+    ] = None

@@ -18,7 +18,6 @@ from kmeander.commands.values import (
     TIME_UNIT,
     names,
     no_longer_standardize,
-    pairs,
     refine_of,
     rho_of,
 )
@@ -177,6 +176,13 @@ class OutputOptions:
             ".csv, .ndjson, or kafka://host:port/topic.",
         ),
     ] = None
+    kafka_transactions: Annotated[
+        bool,
+        typer.Option(
+            "--kafka-transactions",
+            help="Each batch of --assignments on a topic is a transaction.",
+        ),
+    ] = False
     centroids: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="The clusters: .csv or .parquet."),
@@ -234,12 +240,3 @@ class SourceOptions:
         str,
         typer.Option(metavar=START, help="Where to begin with a topic, without a checkpoint."),
     ] = "earliest"
-    kafka_options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kafka-option",
-            metavar="KEY=VALUE",
-            help="Setting of librdkafka; may be given again.",
-        ),
-        pairs,
-    ] = None

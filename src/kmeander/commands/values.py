@@ -68,11 +68,18 @@ def names(text: str) -> list[str]:
 
 
 def pairs(given: list[str]) -> dict[str, str]:
-    """Return settings that were given as KEY=VALUE."""
+    """Return settings that were given as KEY=VALUE; secrets have another way in."""
+    from kmeander.wire.kafka_settings import is_secret
+
     settings = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise typer.BadParameter(f"--kafka-option must be KEY=VALUE, got {text!r}")
+        if is_secret(key):
+            raise typer.BadParameter(
+                f"--kafka-option {key} would show its value to all who list processes. Write it in "
+                "a file, and name that with --kafka-config"
+            )
         settings[key] = value
     return settings

@@ -18,10 +18,13 @@ from kmeander.models.settings import Settings
 from kmeander.preparation import Preparation, preparation_of
 from kmeander.runs.loop import Runner
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
+from kmeander.sinks import Sending
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.storage.filesystem import filesystem_of, is_address, split
+from kmeander.wire.kafka import SCHEME
+from kmeander.wire.kafka_settings import kafka_settings
 
 if TYPE_CHECKING:
     import threading
@@ -81,6 +84,8 @@ def run(
     group: str = "kmeander",
     start: str = "earliest",
     kafka_options: Mapping[str, str] | None = None,
+    kafka_config: PathLike | None = None,
+    kafka_transactions: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     tell: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
@@ -153,8 +158,12 @@ def run(
     overwrite : bool, default=False
         Begin anew where `checkpoint` holds nothing but outputs are not empty, which is refused
         otherwise.
-    group, start, kafka_options
-        Consumer group, "earliest" or "latest" without a checkpoint, settings of librdkafka.
+    group, start
+        Consumer group, "earliest" or "latest" without a checkpoint.
+    kafka_options, kafka_config : mapping, path-like, optional
+        Settings of librdkafka, and a file of them: lines of ``key=value``.
+    kafka_transactions : bool, default=False
+        Whether each batch of `assignments` on a Kafka topic is a transaction.
     on_progress : callable, optional
         Given a `Progress` after each batch.
     tell : callable, optional
@@ -206,6 +215,8 @@ def run(
     if idle_exit is not None:
         positive_number("idle_exit", idle_exit)
     whole_number("checkpoint_every", checkpoint_every, at_least=1, meaning="batches per commit")
+    control = Control(tell or _log.warning, on_progress, stop, idle_exit)
+    kafka = kafka_settings(kafka_options, kafka_config)
     outputs = Outputs(
         steps=_text(steps),
         assignments=_text(assignments),
@@ -213,13 +224,13 @@ def run(
         model_out=_text(model_out),
         bad_rows=_file_of(bad_rows),
         overwrite=overwrite,
+        sending=Sending(kafka, kafka_transactions, control.notify, lambda: control.is_stopped),
     )
     _check_outputs(outputs, source)
     with ExitStack() as stack:
         folder = None
         if checkpoint is not None:
             folder = stack.enter_context(CheckpointFolder(checkpoint))
-        notify = tell or _log.warning
         opened = open_source(
             source,
             Wanted(
@@ -236,8 +247,8 @@ def run(
             ),
             group=group,
             start=start,
-            kafka_options=kafka_options,
-            notify=notify,
+            kafka_options=kafka,
+            notify=control.notify,
         )
         stack.callback(opened.close)
         runner = Runner(
@@ -247,8 +258,7 @@ def run(
             RowRules(refuse_bad=bad_rows == "error", may_exclude=columns is None),
             outputs,
             Commits(folder, checkpoint_every),
-            Control(notify, on_progress, stop, idle_exit),
-            kafka_options,
+            control,
         )
         return runner.run(stack)
 
@@ -272,9 +282,8 @@ def _file_of(bad_rows: PathLike) -> str | None:
 
 def _check_outputs(outputs: Outputs, source: Any) -> None:
     """Refuse to write over the source, or two things to one file."""
-    named = {option: path for option, path in vars(outputs).items() if isinstance(path, str)}
-    for option, path in named.items():
-        for other, its_path in named.items():
+    for option, path in outputs.paths.items():
+        for other, its_path in outputs.paths.items():
             if other < option and its_path == path:
                 raise ArgumentError(
                     f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
@@ -284,6 +293,11 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
             raise ArgumentError(
                 f"{argument(option, path)} would overwrite the source. Name another file."
             )
+    if outputs.sending.transactions and not (outputs.assignments or "").startswith(SCHEME):
+        raise ArgumentError(
+            f"{argument('kafka_transactions', True)} is for "
+            f"{argument('assignments', 'kafka://host:port/topic')}: other outputs have none."
+        )
     if outputs.model_out is not None:
         files, (folder, _) = filesystem_of(outputs.model_out), split(outputs.model_out)
         if files.can_append and files.info(folder) is None:

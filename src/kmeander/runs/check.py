@@ -22,6 +22,7 @@ from kmeander.runs.api import DEFAULT_BATCH_SIZE
 from kmeander.runs.profile import ENOUGH, ColumnProfile, Warned, profiled, warnings_of
 from kmeander.sources import Reading, Source, Wanted, open_source
 from kmeander.sources.block import BadRow, Block
+from kmeander.wire.kafka_settings import kafka_settings
 
 ROWS = 5000
 # Lengths of a period that people name, in microseconds.
@@ -144,6 +145,7 @@ def check(
     na_values: Sequence[str] = (),
     order: str = "name",
     kafka_options: Mapping[str, str] | None = None,
+    kafka_config: str | os.PathLike[str] | None = None,
 ) -> Check:
     """Look at the beginning of a stream: what its columns hold, and what becomes of them.
 
@@ -157,7 +159,9 @@ def check(
         How many to look at.
     columns, exclude, prepare
         As for `kmeander.run`; `prepare` is "auto" by default.
-    format, header, delimiter, decimal, encoding, comment, na_values, order, kafka_options
+    format, header, delimiter, decimal, encoding, comment, na_values, order
+        As for `kmeander.run`.
+    kafka_options, kafka_config
         As for `kmeander.run`.
 
     Returns
@@ -200,7 +204,7 @@ def check(
         source,
         wanted,
         reading,
-        kafka_options=kafka_options,
+        kafka_options=kafka_settings(kafka_options, kafka_config),
         notify=notes.append,
     )
     try:

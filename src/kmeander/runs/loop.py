@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -49,7 +49,6 @@ class Runner:
     outputs: Outputs
     commits: Commits
     control: Control
-    kafka_options: Mapping[str, str] | None = None
     summary: RunSummary = field(default_factory=RunSummary)
 
     def run(self, stack: ExitStack) -> RunSummary:
@@ -216,10 +215,9 @@ class Runner:
         if outputs.assignments is not None:
             if selection.id_column is not None:
                 check_keys([selection.id_column], "assignments")
+            in_parts = self.commits.folder is not None
             sinks["assignments"] = assignment_sink(
-                outputs.assignments,
-                in_parts=self.commits.folder is not None,
-                kafka_options=self.kafka_options,
+                outputs.assignments, in_parts=in_parts, sending=outputs.sending
             )
         if outputs.bad_rows is not None:
             sinks["bad_rows"] = RejectedRowLines(outputs.bad_rows)
@@ -327,6 +325,7 @@ class Runner:
                 f"The checkpoint was written by the {state['instruction_set']} kernel, this is the "
                 f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit."
             )
+        self.source.verify(state["position"]["source"])
         changed = {
             name: value for name, value in self._settings().items() if name != "random_state"
         }
@@ -348,6 +347,7 @@ class Runner:
         if self._position is None:
             return
         position = self._position()
+        self.source.verify(position["source"])
         self._save_model()
         self._save(position)
         if self.commits.folder is not None:

@@ -13,11 +13,12 @@ from kmeander.arguments import one_of, thread_count
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM, PSKM
-from kmeander.sinks import LearnedBatch, assignment_sink
+from kmeander.sinks import LearnedBatch, Sending, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sources import Reading, Wanted, open_source
 from kmeander.sources.batching import BAD_ROWS, Batches, Batching
 from kmeander.storage import model_file as saved_model
+from kmeander.wire.kafka_settings import kafka_settings
 
 if TYPE_CHECKING:
     import threading
@@ -51,6 +52,7 @@ def predict(
     bad_rows: str = "error",
     n_threads: int | None = None,
     kafka_options: Mapping[str, str] | None = None,
+    kafka_config: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
 ) -> PredictionSummary:
@@ -67,7 +69,7 @@ def predict(
         Parquet, NDJSON, ``kafka://host:port/topic``, or ``-``: NDJSON on standard output.
     format, header, delimiter, decimal, encoding, comment, na_values
         As for `kmeander.run`.
-    id_column, order, n_threads, kafka_options, tell, stop
+    id_column, order, n_threads, kafka_options, kafka_config, tell, stop
         As for `kmeander.run`.
     bad_rows : {"error", "skip"}
 
@@ -85,6 +87,7 @@ def predict(
     """
     one_of("bad_rows", bad_rows, BAD_ROWS)
     n_threads = thread_count(n_threads)
+    kafka_options = kafka_settings(kafka_options, kafka_config)
     try:
         state = saved_model.read(model)
     except FileNotFoundError:
@@ -105,9 +108,13 @@ def predict(
     if id_column is not None:
         check_keys([id_column], "out")
     summary = PredictionSummary()
+    notify = tell or _log.warning
+
+    def is_stopped() -> bool:
+        return stop is not None and stop.is_set()
 
     def tick() -> None:
-        if stop is not None and stop.is_set():
+        if is_stopped():
             raise StreamError(f"stopped before the first row of {opened.name} came.")
 
     with ExitStack() as stack:
@@ -116,12 +123,15 @@ def predict(
             wanted,
             Reading(format, header, order, False, delimiter, decimal, encoding, comment, na_values),
             kafka_options=kafka_options,
-            notify=tell or _log.warning,
+            notify=notify,
         )
         stack.callback(opened.close)
         opened.start(tick)
         sink = assignment_sink(
-            os.fspath(out), in_parts=False, output="out", kafka_options=kafka_options
+            os.fspath(out),
+            in_parts=False,
+            output="out",
+            sending=Sending(kafka_options, False, notify, is_stopped),
         )
         sink.open(None)
         stack.callback(sink.close)
@@ -129,7 +139,7 @@ def predict(
             opened.blocks(), Batching(), refuse_bad=bad_rows == "error", may_exclude=False
         )
         for rows in batches:
-            if stop is not None and stop.is_set():
+            if is_stopped():
                 raise StreamError(
                     f"stopped after {summary.n_points:,} rows: {out} does not have all. Start "
                     "again for the rest."

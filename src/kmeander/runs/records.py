@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kmeander.records import Step
+from kmeander.sinks import Sending
 
 if TYPE_CHECKING:
     import threading
@@ -108,6 +109,14 @@ class Outputs:
     model_out: str | None = None
     bad_rows: str | None = None
     overwrite: bool = False
+    sending: Sending = field(default_factory=Sending)
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Where each output goes, by the name of its argument."""
+        named = ("steps", "assignments", "centroids", "model_out", "bad_rows")
+        found = {name: getattr(self, name) for name in named}
+        return {name: path for name, path in found.items() if path is not None}
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kmeander.exceptions import InputError, argument
 from kmeander.sinks.assignments import CSV, LINES, AssignmentCsv, AssignmentLines, AssignmentParquet
 from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
-from kmeander.sinks.kafka import AssignmentTopic
+from kmeander.sinks.kafka import AssignmentTopic, Sending
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
 from kmeander.storage.filesystem import filesystem_of
 from kmeander.wire.kafka import SCHEME
@@ -19,6 +17,7 @@ from kmeander.wire.kafka import SCHEME
 __all__ = [
     "LearnedBatch",
     "RejectedRow",
+    "Sending",
     "Sink",
     "StepLines",
     "assignment_sink",
@@ -32,7 +31,7 @@ def assignment_sink(
     *,
     in_parts: bool,
     output: str = "assignments",
-    kafka_options: Mapping[str, str] | None = None,
+    sending: Sending | None = None,
 ) -> Sink:
     """Return what writes the cluster of every row to `path`.
 
@@ -44,10 +43,11 @@ def assignment_sink(
         Whether Parquet must be able to go on after a crash.
     output : str
         The argument that names it, for messages.
-    kafka_options : mapping, optional
+    sending : Sending, optional
+        To a topic.
     """
     if path.startswith(SCHEME):
-        return AssignmentTopic(path, kafka_options)
+        return AssignmentTopic(path, sending or Sending())
     if path == "-" or path.lower().endswith(LINES):
         return AssignmentLines(path, output)
     if path.lower().endswith(CSV):

@@ -8,19 +8,41 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 from kmeander.exceptions import StreamError
 from kmeander.sinks.assignments import lines_of
 from kmeander.sinks.contract import LearnedBatch, Position, Sink
-from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
-
-if TYPE_CHECKING:
-    import confluent_kafka
+from kmeander.sinks.kafka_delivery import Delivery, Message, TransactionalDelivery
+from kmeander.wire.kafka import SECONDS, AwayError, Brokers, is_away
 
 # Headers of every message: which run sent it, and which row of the stream it is about.
 RUN, ROW = "kmeander-run", "kmeander-row"
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How rows are sent to a topic.
+
+    Parameters
+    ----------
+    options : mapping
+        More settings of librdkafka, as `kafka_settings` returns them.
+    transactions : bool
+        Whether a batch can be read as a whole or not at all.
+    notify : callable
+        Called with a sentence when the brokers do not answer, once each time.
+    is_stopped : callable
+        Whether the run was asked to stop: then brokers that are away are not waited for.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # secrets among them
+    transactions: bool = False
+    notify: Callable[[str], None] = lambda _: None
+    is_stopped: Callable[[], bool] = lambda: False
 
 
 class AssignmentTopic(Sink):
@@ -30,78 +52,75 @@ class AssignmentTopic(Sink):
     ----------
     address : str
         ``kafka://host:port/topic``
-    options : mapping
-        More settings of librdkafka.
+    sending : Sending
     """
 
-    def __init__(self, address: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, address: str, sending: Sending) -> None:
         super().__init__(address)
-        self._address = Address.parsed(address)
-        self._options = dict(options or {})
+        self._brokers = Brokers(address, sending.options, sending.notify)
+        self._sending = sending
         self._run = ""
-        self._failure: confluent_kafka.KafkaError | None = None
-        self._ends: dict[int, int] = {}
         self._there: set[bytes] = set()
 
     def open(self, position: Position | None) -> None:
         """Reach the brokers; after a restart, read what was sent since the last commit."""
-        self._producer = client(
-            "Producer",
-            self._address,
-            {"enable.idempotence": True, "linger.ms": 20, **self._options},
-        )
-        partitions = partitions_of(self._producer, self._address)
         self._run = secrets.token_hex(8) if position is None else position["run"]
-        self._ends = self._watermarks(partitions)
+        self._reader = self._consumer("read_committed")
+        self._topic = self._brokers.topic(self._reader)
         if position is not None:
-            self._there = self._sent_since(position) | {row.encode() for row in position["there"]}
+            self._topic.require(position, self.name, "written")
+        is_stopped = self._sending.is_stopped
+        if self._sending.transactions:
+            self._delivery: Delivery = TransactionalDelivery(
+                self._brokers, is_stopped, f"kmeander-{self._run}"
+            )
+        else:
+            self._delivery = Delivery(self._brokers, is_stopped)
+        ends = self._ends_now()
+        if position is not None:
+            self._there = self._sent_since(position, ends)
+            self._there |= {row.encode() for row in position["there"]}
+        self._delivery.ends = ends
 
-    def _reader(self) -> Any:
-        return client(
+    def _consumer(self, isolation: str) -> Any:
+        return self._brokers.client(
             "Consumer",
-            self._address,
             {
-                "group.id": f"kmeander-{self._run or 'new'}",
+                "group.id": f"kmeander-{self._run}",
                 "enable.auto.commit": False,
-                **self._options,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "isolation.level": isolation,
             },
         )
 
-    def _watermarks(self, partitions: list[int]) -> dict[int, int]:
-        """Return where each partition ends now."""
+    def _ends_now(self) -> dict[int, int]:
+        """Return where each partition ends now, with transactions that are open."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        reader = self._reader()
+        reader = self._consumer("read_uncommitted")
+        name = self._brokers.address.topic
         try:
             return {
                 partition: reader.get_watermark_offsets(
-                    TopicPartition(self._address.topic, partition), timeout=SECONDS
+                    TopicPartition(name, partition), timeout=SECONDS
                 )[1]
-                for partition in partitions
+                for partition in self._topic.partitions
             }
         except KafkaException as error:
-            raise StreamError(explain(self._address, error.args[0])) from error
+            raise self._brokers.error(error.args[0]) from error
         finally:
             reader.close()
 
-    def _sent_since(self, position: Position) -> set[bytes]:
-        """Return the rows of which this run has sent word since `position`."""
-        from confluent_kafka import TopicPartition
+    def _sent_since(self, position: Position, ends: Mapping[int, int]) -> set[bytes]:
+        """Return the rows that this run has sent since `position`, but for aborted transactions."""
+        from confluent_kafka import KafkaError, TopicPartition
 
-        waited = {
-            partition: end
-            for partition, end in self._ends.items()
-            if end > position["ends"].get(str(partition), 0)
-        }
-        reader = self._reader()
-        reader.assign(
-            [
-                TopicPartition(
-                    self._address.topic, partition, position["ends"].get(str(partition), 0)
-                )
-                for partition in waited
-            ]
-        )
+        name = self._brokers.address.topic
+        since = {partition: position["ends"].get(str(partition), 0) for partition in ends}
+        waited = {partition for partition, end in ends.items() if end > since[partition]}
+        places = [TopicPartition(name, number, since[number]) for number in sorted(waited)]
+        self._reader.assign(places)
         rows: set[bytes] = set()
         deadline = time.monotonic() + SECONDS
         while waited:
@@ -109,72 +128,53 @@ class AssignmentTopic(Sink):
                 raise StreamError(
                     f"{self.name}: what was sent since the last commit could not be read back "
                     f"within {SECONDS:g} s, so rows might come twice. Try again when the brokers "
-                    "answer."
+                    "answer and no transaction in the topic is open."
                 )
-            for message in reader.consume(1000, 0.2):
-                if message.error() is not None:
-                    raise StreamError(explain(self._address, message.error()))
-                deadline = time.monotonic() + SECONDS
-                headers = dict(message.headers() or [])
-                if headers.get(RUN) == self._run.encode():
-                    rows.add(headers[ROW])
-                if message.offset() + 1 >= waited.get(message.partition(), 0):
-                    waited.pop(message.partition(), None)
-        reader.close()
+            for message in self._reader.consume(1000, 0.2):
+                error = message.error()
+                if error is None:
+                    deadline = time.monotonic() + SECONDS
+                    headers = dict(message.headers() or [])
+                    if headers.get(RUN) == self._run.encode():
+                        rows.add(headers[ROW])
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    if message.offset() >= ends[message.partition()]:
+                        waited.discard(message.partition())
+                elif not is_away(error):
+                    raise self._brokers.error(error)
+        self._reader.unassign()
         return rows
 
     def write(self, learned: LearnedBatch) -> None:
         """Send the rows of a batch that the topic does not have yet."""
         rows = zip(_texts(learned.origin), _texts(learned.keys), lines_of(learned), strict=True)
+        messages = []
         for origin, key, line in rows:
-            if origin.encode() in self._there:
-                self._there.discard(origin.encode())
+            row = origin.encode()
+            if row in self._there:
+                self._there.discard(row)
             else:
-                self._send(line, key, [(RUN, self._run.encode()), (ROW, origin.encode())])
-
-    def _send(self, line: str, key: str, headers: list[tuple[str, bytes]]) -> None:
-        while True:
-            try:
-                self._producer.produce(
-                    self._address.topic,
-                    line.encode(),
-                    key.encode(),
-                    on_delivery=self._heard,
-                    headers=headers,
-                )
-                self._producer.poll(0)
-                return
-            except BufferError:  # too much is on its way: wait, never drop
-                self._producer.poll(0.1)
-                self._raise_failure()
-
-    def _heard(self, error: confluent_kafka.KafkaError | None, message: Any) -> None:
-        if error is not None:
-            self._failure = error
-        else:
-            partition, following = message.partition(), message.offset() + 1
-            self._ends[partition] = max(following, self._ends.get(partition, 0))
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise StreamError(
-                f"{explain(self._address, self._failure)} Rows that were not delivered are sent "
-                "again when the run goes on from its checkpoint."
-            )
+                headers = [(RUN, self._run.encode()), (ROW, row)]
+                messages.append(Message(line.encode(), key.encode(), headers))
+        self._delivery.send(messages)
 
     def commit(self) -> Position:
-        """Wait until all is delivered."""
-        self._producer.flush()
-        self._raise_failure()
-        ends = {str(partition): end for partition, end in sorted(self._ends.items())}
+        """Wait until all is delivered, and see that it is in the topic that was begun."""
+        self._delivery.wait()
+        with suppress(AwayError):  # all is delivered; the next commit, or the next run, will tell
+            now = self._brokers.topic(self._reader, seconds=1.0)
+            now.require(self._topic.ids, self.name, "written")
+        ends = {str(partition): end for partition, end in sorted(self._delivery.ends.items())}
         # Partitions may be read in another order after a restart: what is there may come later.
         there = sorted(row.decode() for row in self._there)
-        return {"run": self._run, "ends": ends, "there": there}
+        return {"run": self._run, "ends": ends, "there": there, **self._topic.ids}
 
     def close(self) -> None:
-        """Wait until all is delivered, or has failed."""
-        self._producer.flush()
-        self._raise_failure()
+        """Let go of the brokers."""
+        try:
+            self._delivery.close()
+        finally:
+            self._reader.close()
 
 
 def _texts(table: Any) -> list[str]:

@@ -122,6 +122,9 @@ class Source(ABC):
         """Return where a new run begins, where that must not change when it is started again."""
         return None
 
+    def verify(self, position: Position | None) -> None:  # noqa: B027  # most cannot be mixed up
+        """Refuse a position in another stream: on resuming, and before it is committed."""
+
     @abstractmethod
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield the rows from `position` on; None whenever nothing has come for a moment."""

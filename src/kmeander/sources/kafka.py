@@ -1,11 +1,13 @@
 """A Kafka topic as a source. Offsets come from kmeander's own checkpoint.
 
 All partitions are read by one consumer, which takes no part in rebalancing: one model, one reader.
-Offsets are also committed to the group, for monitoring alone; they are never read back.
+Offsets are also committed to the group, for monitoring alone; they are never read back. A topic is
+known by its ids, so that another one under its name is not taken for it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,7 +22,7 @@ from kmeander.sources.reading import AS_USUAL, Reading
 from kmeander.sources.reasons import Reason
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_formats import FIRST_OBJECTS, JsonFormat
-from kmeander.wire.kafka import SECONDS, Address, client, explain, partitions_of
+from kmeander.wire.kafka import SECONDS, AwayError, Brokers, is_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_MESSAGES = 5000  # handed over at once
 PAUSE = 0.1  # seconds
+LEAVE_WITHIN = 3000  # milliseconds
+LOOK_EVERY = 5.0  # seconds between two looks for partitions that were added
 FORMATS = ("json", "csv")
 STARTS = ("earliest", "latest")
 
@@ -48,7 +52,9 @@ class KafkaSource(Source):
     start : {"earliest", "latest"}
         Where to begin without a checkpoint.
     options : mapping
-        More settings of librdkafka, such as ``security.protocol``.
+        More settings of librdkafka, such as ``security.protocol``, as `kafka_settings` returns
+        them. Messages of transactions that are open, or were aborted, are not read unless
+        ``isolation.level`` says so.
     notify : callable
         Called with a sentence when the brokers do not answer, once each time.
     """
@@ -64,7 +70,7 @@ class KafkaSource(Source):
         options: Mapping[str, str] | None = None,
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._address = Address.parsed(address)
+        self._brokers = Brokers(address, options, notify)
         super().__init__(address)
         form = {"ndjson": "json", None: "json"}.get(reading.form, reading.form)
         if form not in FORMATS:
@@ -80,21 +86,19 @@ class KafkaSource(Source):
         self._is_json = form == "json"
         self._wanted = wanted
         self._start = start
-        self._notify = notify
-        self._silent = False
         self._selection: Selection | None = None
-        self._consumer = client(
+        self._consumer = self._brokers.client(
             "Consumer",
-            self._address,
             {
                 "group.id": group,
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "error",
                 "enable.partition.eof": True,
-                "error_cb": self._hear,
-                **(options or {}),
+                # So long does closing wait to show offsets to brokers that are away.
+                "session.timeout.ms": LEAVE_WITHIN,
             },
+            defaults={"isolation.level": "read_committed"},
         )
         self._next: dict[int, int] = {}
         self._ends: dict[int, int] = {}  # where partitions ended, when last seen
@@ -104,7 +108,7 @@ class KafkaSource(Source):
     @property
     def identity(self) -> str:
         """The topic: brokers may move."""
-        return f"kafka topic {self._address.topic}"
+        return f"kafka topic {self._brokers.address.topic}"
 
     @property
     def selection(self) -> Selection:
@@ -114,7 +118,7 @@ class KafkaSource(Source):
 
     def start(self, tick: Callable[[], None] = nothing) -> None:
         """Reach the brokers; where nobody named the columns, wait for the first message."""
-        self._partitions = partitions_of(self._consumer, self._address)
+        self._topic = self._brokers.topic(self._consumer)
         if self._is_json:
             self._learn_names(tick)
         else:
@@ -124,7 +128,7 @@ class KafkaSource(Source):
 
     def _learn_names(self, tick: Callable[[], None]) -> None:
         """Take the columns from the first messages that are JSON objects, wherever they stand."""
-        self._assign(dict.fromkeys(self._partitions, _beginning()))
+        self._assign(dict.fromkeys(self._topic.partitions, _beginning()))
         while True:
             messages = self._consume(FIRST_OBJECTS)
             lines = [line for line in map(self._line, messages) if line is not None]
@@ -136,48 +140,83 @@ class KafkaSource(Source):
                 continue
             tick()
 
-    def _assign(self, offsets: Mapping[int, int]) -> None:
+    def _places(self, offsets: Mapping[int, int]) -> list[confluent_kafka.TopicPartition]:
         from confluent_kafka import TopicPartition
 
-        topic = self._address.topic
-        self._consumer.assign(
-            [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        )
+        topic = self._brokers.address.topic
+        return [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+
+    def _assign(self, offsets: Mapping[int, int]) -> None:
+        self._consumer.assign(self._places(offsets))
 
     def beginning(self) -> Position:
         """Return the offsets at which the topic begins, or ends, now."""
-        offsets = {str(number): self._first_offset(number) for number in self._partitions}
-        return {"row": 0, "offsets": offsets}
+        end = int(self._start == "latest")
+        offsets = {
+            partition: self._watermarks(partition, SECONDS)[end]
+            for partition in self._topic.partitions
+        }
+        return self._position(0, offsets)
+
+    def _position(self, row: int, offsets: Mapping[int, int]) -> Position:
+        shown = {str(partition): offsets[partition] for partition in sorted(offsets)}
+        return {"row": row, "offsets": shown, **self._topic.ids}
+
+    def verify(self, position: Position | None) -> None:
+        """Refuse a position in another topic, even if it has the same name."""
+        assert position is not None, "a topic has a beginning"
+        if self._next:  # it is being read, so it may have been replaced since it was reached
+            self._look()
+        self._topic.require(position, self.name, "read")
+        gone = sorted(set(map(int, position["offsets"])) - set(self._topic.partitions))
+        if gone:
+            raise StreamError(
+                f"{self.name} has no partition {gone[0]} any more, which the checkpoint has "
+                f"read. Begin anew with another {argument('checkpoint')}."
+            )
 
     def blocks(self, position: Position | None = None) -> Iterator[Block | None]:
         """Yield messages as they come, for ever."""
-        known: dict[int, int] = {}
-        if position is not None:
-            known = {int(partition): offset for partition, offset in position["offsets"].items()}
-            self._n_rows = position["row"]
-            gone = sorted(set(known) - set(self._partitions))
-            if gone:
-                raise StreamError(
-                    f"{self.name} has no partition {gone[0]} any more, which the checkpoint has "
-                    f"read. Begin anew with another {argument('checkpoint')}."
-                )
-        for partition in self._partitions:
-            if partition not in known:  # it is new since
-                known[partition] = self._first_offset(partition)
-        self._assign(known)
-        self._next = dict(known)
+        if position is None:
+            position = self.beginning()
+        self._n_rows = position["row"]
+        known = {int(partition): offset for partition, offset in position["offsets"].items()}
+        self._next = self._with_added(known)
+        self._assign(self._next)
+        self._looked_at = time.monotonic()
         while True:
+            if time.monotonic() - self._looked_at > LOOK_EVERY:
+                self._look()
             fresh = [message for message in self._consume(MOST_MESSAGES) if self._is_fresh(message)]
             if not fresh:
                 yield None
                 continue
-            self._silent = False
+            self._brokers.answered()
             yield to_block(self._raw_block(fresh), self.selection)
 
-    def _first_offset(self, partition: int) -> int:
-        """Return where to begin, as a number: what comes before a restart must not be missed."""
-        lowest, highest = self._watermarks(partition, SECONDS)
-        return highest if self._start == "latest" else lowest
+    def _look(self) -> None:
+        """See whether the topic is still the same one, and read partitions that were added."""
+        self._looked_at = time.monotonic()
+        try:
+            now = self._brokers.topic(self._consumer, seconds=1.0)
+            now.require(self._topic.ids, self.name, "read")
+            self._topic = now
+            following = self._with_added(self._next)
+        except AwayError:  # the next look will tell
+            return
+        added = {number: following[number] for number in set(following) - set(self._next)}
+        if added:
+            self._consumer.incremental_assign(self._places(added))
+            self._next = following
+
+    def _with_added(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Return `offsets` with the partitions that are new since, which are read as a whole."""
+        return {
+            partition: offsets[partition]
+            if partition in offsets
+            else self._watermarks(partition, SECONDS)[0]
+            for partition in self._topic.partitions
+        }
 
     def _watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
         """Return the first offset of a partition and the one after its last."""
@@ -185,10 +224,10 @@ class KafkaSource(Source):
 
         try:
             lowest, highest = self._consumer.get_watermark_offsets(
-                TopicPartition(self._address.topic, partition), timeout=seconds
+                TopicPartition(self._brokers.address.topic, partition), timeout=seconds
             )
         except KafkaException as error:
-            raise StreamError(explain(self._address, error.args[0])) from error
+            raise self._brokers.error(error.args[0]) from error
         return int(lowest), int(highest)
 
     def _is_fresh(self, message: confluent_kafka.Message) -> bool:
@@ -213,6 +252,8 @@ class KafkaSource(Source):
                 messages.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._ends[message.partition()] = message.offset()
+            elif is_away(error) or error.retriable():
+                self._brokers.hear(error)
             else:
                 self._refuse(message, error)
         return messages
@@ -228,13 +269,7 @@ class KafkaSource(Source):
                 f"{message.partition()} ({error.str()}). They were deleted before they were read: "
                 f"begin anew with another {argument('checkpoint')}."
             )
-        raise StreamError(explain(self._address, error))
-
-    def _hear(self, error: confluent_kafka.KafkaError) -> None:
-        """Say once that the brokers are away; librdkafka goes on trying."""
-        if not self._silent:
-            self._silent = True
-            self._notify(f"{explain(self._address, error)} Waiting for them.")
+        raise self._brokers.error(error)
 
     def _line(self, message: confluent_kafka.Message) -> bytes | None:
         """Return a payload as one line, or None if it is not one."""
@@ -252,7 +287,7 @@ class KafkaSource(Source):
         lines = [self._line(message) for message in messages]
         whole = [index for index, line in enumerate(lines) if line is not None]
         parsed = self._form.parse(b"\n".join(line for line in lines if line is not None))
-        topic = self._address.topic
+        topic = self._brokers.address.topic
         partitions = np.array([message.partition() for message in messages], dtype=np.int32)
         offsets = np.array([message.offset() for message in messages], dtype=np.int64)
         before = {
@@ -274,7 +309,7 @@ class KafkaSource(Source):
             read = dict(started)
             for index in range(row - first):
                 read[int(partitions[index])] = int(offsets[index]) + 1
-            return {"row": row, "offsets": {str(key): read[key] for key in sorted(read)}}
+            return self._position(row, read)
 
         reasons = {whole[line]: reason for line, reason in parsed.bad.items()}
         reasons |= {
@@ -304,17 +339,13 @@ class KafkaSource(Source):
 
     def committed(self, position: Position) -> None:
         """Show the offsets to those who watch the group; nobody reads them back."""
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import KafkaException
 
-        offsets = [
-            TopicPartition(self._address.topic, int(partition), offset)
-            for partition, offset in position["offsets"].items()
-        ]
-        if offsets:
-            try:
-                self._consumer.commit(offsets=offsets, asynchronous=True)
-            except KafkaException as error:
-                self._hear(error.args[0])
+        offsets = {int(partition): offset for partition, offset in position["offsets"].items()}
+        try:
+            self._consumer.commit(offsets=self._places(offsets), asynchronous=True)
+        except KafkaException as error:
+            self._brokers.hear(error.args[0])
 
     def is_at_end(self) -> bool:
         """Whether the brokers answer, and have no more."""
@@ -322,7 +353,7 @@ class KafkaSource(Source):
             return all(
                 self._watermarks(partition, seconds=1.0)[1]
                 <= max(self._next.get(partition, 0), self._ends.get(partition, 0))
-                for partition in self._partitions
+                for partition in self._topic.partitions
             )
         except StreamError:
             return False
@@ -334,14 +365,14 @@ class KafkaSource(Source):
         waiting = 0
         for partition, following in self._next.items():
             there = self._consumer.get_watermark_offsets(
-                TopicPartition(self._address.topic, partition), cached=True
+                TopicPartition(self._brokers.address.topic, partition), cached=True
             )
             if there is not None and there[1] > following:
                 waiting += there[1] - following
         return waiting
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Leave the brokers, which are given a moment to show the last offsets."""
         self._consumer.close()
 
 

@@ -1,19 +1,24 @@
-"""What source and sink share of Kafka: addresses, connecting, and words for what goes wrong."""
+"""What source and sink share of Kafka: addresses, clients, and what brokers say of a topic."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kmeander.exceptions import InputError, KmeanderError, StreamError
+from kmeander.exceptions import InputError, KmeanderError, StreamError, argument
 
 if TYPE_CHECKING:
     import confluent_kafka
 
 SCHEME = "kafka://"
 SECONDS = 10.0  # until brokers that do not answer are given up at the start
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of a topic of brokers before Kafka 2.8: sixteen zero bytes
+
+
+class AwayError(StreamError):
+    """The brokers do not answer."""
 
 
 @dataclass(frozen=True)
@@ -41,53 +46,185 @@ class Address:
         return cls(brokers, topic)
 
 
-def client(kind: str, address: Address, settings: Mapping[str, Any]) -> Any:
-    """Return a Consumer or Producer of confluent-kafka."""
-    try:
+@dataclass(frozen=True)
+class Topic:
+    """What brokers say of a topic.
+
+    Parameters
+    ----------
+    partitions : tuple of int
+    cluster_id, topic_id : str or None
+        No other cluster, and no other topic, has the same: not even one that is made anew under
+        the name of one that was deleted. None where brokers do not tell.
+    """
+
+    partitions: tuple[int, ...]
+    cluster_id: str | None
+    topic_id: str | None
+
+    @property
+    def ids(self) -> dict[str, str | None]:
+        """What a checkpoint keeps of it."""
+        return {"cluster_id": self.cluster_id, "topic_id": self.topic_id}
+
+    def require(self, ids: Mapping[str, Any], name: str, done: str) -> None:
+        """Refuse to go on where `ids` are those of another topic.
+
+        Parameters
+        ----------
+        ids : mapping
+            As in a checkpoint; those that are missing, or None, are not known.
+        name : str
+            The topic, as messages show it.
+        done : {"read", "written"}
+            What was done with the topic that had these ids.
+        """
+        before, now = ids.get("cluster_id"), self.cluster_id
+        if before is not None and now is not None and before != now:
+            raise StreamError(
+                f"{name} is on the Kafka cluster {now}, the topic that the checkpoint has {done} "
+                f"on {before}. Correct the address, or begin anew with another "
+                f"{argument('checkpoint')}."
+            )
+        before, now = ids.get("topic_id"), self.topic_id
+        if before is not None and now is not None and before != now:
+            raise StreamError(
+                f"{name} was deleted and made anew since it was {done}, so places in it mean "
+                f"nothing any more. Begin anew with another {argument('checkpoint')}."
+            )
+
+
+class Brokers:
+    """The brokers of one topic: makes clients for it, and asks what it is.
+
+    Parameters
+    ----------
+    address : str
+        ``kafka://host:port[,host:port]/topic``
+    options : mapping, optional
+        More settings of librdkafka, as `kafka_settings` returns them.
+    notify : callable
+        Called with a sentence when the brokers do not answer, once each time.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        options: Mapping[str, str] | None = None,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.address = Address.parsed(address)
+        self._options = dict(options or {})
+        self._notify = notify
+        self._is_away = False
+        self._refusal: confluent_kafka.KafkaError | None = None
+        self._admin: Any = None
+
+    def client(
+        self, kind: str, settings: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return a Consumer or Producer: `settings` over those of the user over `defaults`."""
+        own = {"bootstrap.servers": self.address.brokers, **settings, "error_cb": self.hear}
+        return self._made(kind, {**(defaults or {}), **self._options, **own})
+
+    def _made(self, kind: str, settings: Mapping[str, Any]) -> Any:
+        try:
+            import confluent_kafka
+            from confluent_kafka.admin import AdminClient
+        except ModuleNotFoundError as error:
+            raise KmeanderError(
+                "Kafka needs confluent-kafka: pip install 'kmeander[kafka]'"
+            ) from error
+        make = AdminClient if kind == "AdminClient" else getattr(confluent_kafka, kind)
+        # librdkafka writes to stderr by itself otherwise; we report what matters.
+        quiet = logging.getLogger("kmeander.kafka")
+        quiet.addHandler(logging.NullHandler())
+        quiet.propagate = False
+        try:
+            return make({"client.id": "kmeander", **settings}, logger=quiet)
+        except (confluent_kafka.KafkaException, ValueError, TypeError) as error:
+            what = error.args[0] if error.args else error
+            message = what.str() if hasattr(what, "str") else what
+            raise InputError(f"the settings of Kafka are refused: {message}.") from error
+
+    def hear(self, error: confluent_kafka.KafkaError) -> None:
+        """Say once that the brokers are away; librdkafka goes on trying."""
         import confluent_kafka
-    except ModuleNotFoundError as error:
-        raise KmeanderError("Kafka needs confluent-kafka: pip install 'kmeander[kafka]'") from error
-    # librdkafka writes to stderr by itself otherwise; we report what matters.
-    quiet = logging.getLogger("kmeander.kafka")
-    quiet.addHandler(logging.NullHandler())
-    quiet.propagate = False
-    try:
-        return getattr(confluent_kafka, kind)(
-            {"bootstrap.servers": address.brokers, "client.id": "kmeander", **settings},
-            logger=quiet,
-        )
-    except (confluent_kafka.KafkaException, ValueError, TypeError) as error:
-        what = error.args[0] if error.args else error
-        message = what.str() if hasattr(what, "str") else what
-        raise InputError(f"the settings of Kafka are refused: {message}.") from error
 
+        codes = confluent_kafka.KafkaError
+        if error.code() in (codes._AUTHENTICATION, codes._SSL):
+            self._refusal = error
+        if not self._is_away:
+            self._is_away = True
+            self._notify(f"{self.explain(error)} Waiting for them.")
 
-def partitions_of(connected: Any, address: Address, seconds: float = SECONDS) -> list[int]:
-    """Return the partitions of the topic, or say why they cannot be known."""
-    import confluent_kafka
+    def answered(self) -> None:
+        """Hear that they are there, so that it is said again when they go away."""
+        self._is_away = False
 
-    try:
-        topic = connected.list_topics(address.topic, timeout=seconds).topics[address.topic]
-    except confluent_kafka.KafkaException as error:
-        raise StreamError(explain(address, error.args[0])) from error
-    if topic.error is not None or not topic.partitions:
+    def explain(self, error: confluent_kafka.KafkaError) -> str:
+        """Return what an error of librdkafka means for the reader."""
+        if self._refusal is not None:
+            return f"the Kafka brokers at {self.address.brokers} refuse: {self._refusal.str()}."
+        if is_away(error):
+            return f"the Kafka brokers at {self.address.brokers} do not answer ({error.str()})."
+        return f"Kafka at {self.address.brokers}, topic {self.address.topic!r}: {error.str()}."
+
+    def error(self, error: confluent_kafka.KafkaError) -> StreamError:
+        """Return what to raise for an error of librdkafka."""
+        kind = AwayError if is_away(error) else StreamError
+        return kind(self.explain(error))
+
+    def topic(self, consumer: Any, seconds: float = SECONDS) -> Topic:
+        """Ask for the topic as it is now.
+
+        A consumer asks: where a producer names a topic that is not there, brokers make it. It then
+        knows partitions that were added, too.
+        """
+        import confluent_kafka
+
+        name = self.address.topic
+        try:
+            cluster = consumer.list_topics(name, timeout=seconds)
+            found = cluster.topics[name]
+            if found.error is None and found.partitions:
+                # librdkafka's mock cluster has no controller, and no ids of topics.
+                has_ids = cluster.controller_id in cluster.brokers
+                topic_id = self._topic_id(seconds) if has_ids else None
+                return Topic(tuple(sorted(found.partitions)), cluster.cluster_id, topic_id)
+        except confluent_kafka.KafkaException as error:
+            consumer.poll(0)  # hear what librdkafka has to say of it
+            raise self.error(error.args[0]) from error
+        missing = confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+        if found.error is not None and found.error.code() != missing:
+            raise self.error(found.error)
         raise StreamError(
-            f"the brokers at {address.brokers} have no topic {address.topic!r}. Make it first, or "
+            f"the brokers at {self.address.brokers} have no topic {name!r}. Make it first, or "
             "correct the name."
         )
-    return sorted(topic.partitions)
+
+    def _topic_id(self, seconds: float) -> str | None:
+        import confluent_kafka
+
+        if self._admin is None:
+            own = {"bootstrap.servers": self.address.brokers}
+            self._admin = self._made("AdminClient", {**self._options, **own})
+        name = self.address.topic
+        asked = confluent_kafka.TopicCollection([name])
+        answers = self._admin.describe_topics(asked, request_timeout=seconds)
+        topic_id = str(answers[name].result().topic_id)
+        return None if topic_id == _NO_ID else topic_id
 
 
-def explain(address: Address, error: confluent_kafka.KafkaError) -> str:
-    """Return what an error of librdkafka means for the reader."""
+def is_away(error: confluent_kafka.KafkaError) -> bool:
+    """Whether an error means that the brokers do not answer, and may do so later."""
     import confluent_kafka
 
-    away = (
-        confluent_kafka.KafkaError._ALL_BROKERS_DOWN,
-        confluent_kafka.KafkaError._TRANSPORT,
-        confluent_kafka.KafkaError._RESOLVE,
-        confluent_kafka.KafkaError._TIMED_OUT,
+    codes = confluent_kafka.KafkaError
+    return error.code() in (
+        codes._ALL_BROKERS_DOWN,
+        codes._TRANSPORT,
+        codes._RESOLVE,
+        codes._TIMED_OUT,
+        codes._MSG_TIMED_OUT,
     )
-    if error.code() in away:
-        return f"the Kafka brokers at {address.brokers} do not answer ({error.str()})."
-    return f"Kafka at {address.brokers}, topic {address.topic!r}: {error.str()}."
