@@ -3,4 +3,4 @@
 A module has one function, ``rows(quick: bool) -> Iterator[Row]``, and a line in `KINDS`.
 """
 
-KINDS = ("kills", "power_loss", "input_output_errors", "long_streams")
+KINDS = ("kills", "power_loss", "input_output_errors", "long_streams", "brokers")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -144,6 +145,15 @@ class Broker(Cluster):
         """End it as a power cut would."""
         self._process.kill()
         self._process.wait()
+
+    def stop(self) -> None:
+        """Ask it to end, and wait until it has."""
+        self.signal(signal.SIGTERM)
+        self._process.wait()
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
 
     def start(self) -> None:
         """Start it again, and wait until it answers."""

@@ -288,6 +288,27 @@ def test_a_message_that_comes_again_is_left_out(cluster: MockCluster) -> None:
     assert source.n_repeated == 30
 
 
+def test_a_look_at_the_topic_takes_no_message_from_the_stream(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kmeander.sources.kafka.LOOK_EVERY", 0.0)
+    address = cluster.make_topic("looked", 2)
+    cluster.send("looked", JSON[:60], 2)
+    source = KafkaSource(address, Wanted(["a", "b"]))
+    source.start()
+    stream = source.blocks()
+    found: list[tuple[int, int]] = []
+    deadline = time.monotonic() + 60
+    while len(found) < 360 and time.monotonic() < deadline:
+        block = next(stream)
+        if block is not None:
+            found += zip(*block.keys.to_pydict().values(), strict=True)
+            if len(found) % 60 == 0:  # more, while it looks
+                cluster.send("looked", JSON[len(found) : len(found) + 60], 2)
+    source.close()
+    assert sorted(found) == [(partition, offset) for partition in (0, 1) for offset in range(180)]
+
+
 def test_positions_are_offsets(cluster: MockCluster) -> None:
     address = cluster.make_topic("offsets", 2)
     cluster.send("offsets", JSON[:40], 2)
@@ -357,8 +378,10 @@ def test_latest_begins_at_the_end(cluster: MockCluster) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reading": Reading("parquet")}, "format of a Kafka topic must be json or csv, got 'parquet'."),
-        ({"reading": Reading("csv")}, "CSV messages have no header: header=... names their fields."),
+        ({"reading": Reading("parquet")},
+         "format of a Kafka topic must be json or csv, got 'parquet'."),
+        ({"reading": Reading("csv")},
+         "CSV messages have no header: header=... names their fields."),
         ({"start": "middle"}, "start must be one of 'earliest', 'latest', got 'middle'."),
         ({"options": {"no.such": "1"}}, "the settings of Kafka are refused: No such configuration "
                                         "property: \"no.such\"."),

@@ -220,6 +220,21 @@ def test_a_topic_deleted_and_made_anew_in_the_middle_of_a_run_is_noticed(
     assert f"{address} was deleted and made anew since it was read" in said
 
 
+def test_a_topic_deleted_in_the_middle_of_a_run_is_noticed(broker: Broker, tmp_path: Path) -> None:
+    address = broker.make_topic("vanishes")
+    broker.send("vanishes", JSON[:100])
+    steps = tmp_path / "steps.jsonl"
+    with running(words(address, tmp_path, *ENDLESS)) as process:
+        wait_for(lambda: len(lines_in(steps)) == 5)
+        broker.delete_topic("vanishes")
+        code, said = ended(process)
+    assert code == 1
+    assert said.splitlines()[-1] == (
+        f"kmeander run: {address} was deleted while it was read. Begin anew with another topic and "
+        "another --checkpoint."
+    )
+
+
 def test_a_topic_of_assignments_made_anew_is_noticed(broker: Broker, tmp_path: Path) -> None:
     source, target = broker.make_topic("kept"), broker.make_topic("kept-out")
     broker.send("kept", JSON[:100])

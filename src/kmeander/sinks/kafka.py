@@ -96,19 +96,12 @@ class AssignmentTopic(Sink):
 
     def _ends_now(self) -> dict[int, int]:
         """Return where each partition ends now, with transactions that are open."""
-        from confluent_kafka import KafkaException, TopicPartition
-
         reader = self._consumer("read_uncommitted")
-        name = self._brokers.address.topic
         try:
             return {
-                partition: reader.get_watermark_offsets(
-                    TopicPartition(name, partition), timeout=SECONDS
-                )[1]
+                partition: self._brokers.watermarks(reader, partition, SECONDS)[1]
                 for partition in self._topic.partitions
             }
-        except KafkaException as error:
-            raise self._brokers.error(error.args[0]) from error
         finally:
             reader.close()
 

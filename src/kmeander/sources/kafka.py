@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -22,7 +23,7 @@ from kmeander.sources.reading import AS_USUAL, Reading
 from kmeander.sources.reasons import Reason
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_formats import FIRST_OBJECTS, JsonFormat
-from kmeander.wire.kafka import SECONDS, AwayError, Brokers, is_away
+from kmeander.wire.kafka import SECONDS, AwayError, Brokers, MissingError, is_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,7 +154,7 @@ class KafkaSource(Source):
         """Return the offsets at which the topic begins, or ends, now."""
         end = int(self._start == "latest")
         offsets = {
-            partition: self._watermarks(partition, SECONDS)[end]
+            partition: self._brokers.watermarks(self._consumer, partition, SECONDS)[end]
             for partition in self._topic.partitions
         }
         return self._position(0, offsets)
@@ -181,7 +182,7 @@ class KafkaSource(Source):
             position = self.beginning()
         self._n_rows = position["row"]
         known = {int(partition): offset for partition, offset in position["offsets"].items()}
-        self._next = self._with_added(known)
+        self._next = self._with_added(known, SECONDS)
         self._assign(self._next)
         self._looked_at = time.monotonic()
         while True:
@@ -197,38 +198,29 @@ class KafkaSource(Source):
     def _look(self) -> None:
         """See whether the topic is still the same one, and read partitions that were added."""
         self._looked_at = time.monotonic()
-        try:
-            now = self._brokers.topic(self._consumer, seconds=1.0)
+        with suppress(AwayError):  # the next look will tell
+            try:
+                now = self._brokers.topic(self._consumer, seconds=1.0)
+            except MissingError:
+                raise StreamError(
+                    f"{self.name} was deleted while it was read. Begin anew with another topic and "
+                    f"another {argument('checkpoint')}."
+                ) from None
             now.require(self._topic.ids, self.name, "read")
             self._topic = now
-            following = self._with_added(self._next)
-        except AwayError:  # the next look will tell
-            return
-        added = {number: following[number] for number in set(following) - set(self._next)}
-        if added:
+            following = self._with_added(self._next, seconds=1.0)
+            added = {number: following[number] for number in set(following) - set(self._next)}
             self._consumer.incremental_assign(self._places(added))
             self._next = following
 
-    def _with_added(self, offsets: Mapping[int, int]) -> dict[int, int]:
+    def _with_added(self, offsets: Mapping[int, int], seconds: float) -> dict[int, int]:
         """Return `offsets` with the partitions that are new since, which are read as a whole."""
         return {
             partition: offsets[partition]
             if partition in offsets
-            else self._watermarks(partition, SECONDS)[0]
+            else self._brokers.watermarks(self._consumer, partition, seconds)[0]
             for partition in self._topic.partitions
         }
-
-    def _watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
-        """Return the first offset of a partition and the one after its last."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        try:
-            lowest, highest = self._consumer.get_watermark_offsets(
-                TopicPartition(self._brokers.address.topic, partition), timeout=seconds
-            )
-        except KafkaException as error:
-            raise self._brokers.error(error.args[0]) from error
-        return int(lowest), int(highest)
 
     def _is_fresh(self, message: confluent_kafka.Message) -> bool:
         """Whether a message has not come before: brokers promise each at least once."""
@@ -269,6 +261,7 @@ class KafkaSource(Source):
                 f"{message.partition()} ({error.str()}). They were deleted before they were read: "
                 f"begin anew with another {argument('checkpoint')}."
             )
+        self._look()  # a topic that is gone, or another one, says more
         raise self._brokers.error(error)
 
     def _line(self, message: confluent_kafka.Message) -> bytes | None:
@@ -351,7 +344,7 @@ class KafkaSource(Source):
         """Whether the brokers answer, and have no more."""
         try:
             return all(
-                self._watermarks(partition, seconds=1.0)[1]
+                self._brokers.watermarks(self._consumer, partition, seconds=1.0)[1]
                 <= max(self._next.get(partition, 0), self._ends.get(partition, 0))
                 for partition in self._topic.partitions
             )

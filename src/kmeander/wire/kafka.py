@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kmeander.exceptions import InputError, KmeanderError, StreamError, argument
 
@@ -14,11 +15,18 @@ if TYPE_CHECKING:
 
 SCHEME = "kafka://"
 SECONDS = 10.0  # until brokers that do not answer are given up at the start
+PAUSE = 0.2  # seconds
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of a topic of brokers before Kafka 2.8: sixteen zero bytes
+
+Answer = TypeVar("Answer")
 
 
 class AwayError(StreamError):
     """The brokers do not answer."""
+
+
+class MissingError(StreamError):
+    """The brokers have no such topic."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +180,30 @@ class Brokers:
 
     def error(self, error: confluent_kafka.KafkaError) -> StreamError:
         """Return what to raise for an error of librdkafka."""
+        import confluent_kafka
+
+        if error.code() == confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return MissingError(
+                f"the brokers at {self.address.brokers} have no topic {self.address.topic!r}. Make "
+                "it first, or correct the name."
+            )
         kind = AwayError if is_away(error) else StreamError
         return kind(self.explain(error))
+
+    def ask(self, call: Callable[[float], Answer], seconds: float) -> Answer:
+        """Return what brokers answer to a call with a time-out; until it is over, ask again."""
+        import confluent_kafka
+
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return call(max(deadline - time.monotonic(), PAUSE))
+            except confluent_kafka.KafkaException as error:
+                what = error.args[0]
+                is_over = time.monotonic() + PAUSE > deadline
+                if is_over or self._refusal is not None or not is_away(what):
+                    raise self.error(what) from error
+                time.sleep(PAUSE)
 
     def topic(self, consumer: Any, seconds: float = SECONDS) -> Topic:
         """Ask for the topic as it is now.
@@ -181,27 +211,35 @@ class Brokers:
         A consumer asks: where a producer names a topic that is not there, brokers make it. It then
         knows partitions that were added, too.
         """
+
+        def asked(seconds: float) -> Topic:
+            try:
+                cluster = consumer.list_topics(name, timeout=seconds)
+            finally:
+                if not consumer.assignment():  # else it would take a message, and drop it
+                    consumer.poll(0)  # hear what librdkafka has to say of a failure
+            found = cluster.topics[name]
+            if found.error is not None:
+                raise confluent_kafka.KafkaException(found.error)
+            # librdkafka's mock cluster has no controller, and no ids of topics.
+            has_ids = cluster.controller_id in cluster.brokers
+            topic_id = self._topic_id(seconds) if has_ids else None
+            return Topic(tuple(sorted(found.partitions)), cluster.cluster_id, topic_id)
+
         import confluent_kafka
 
         name = self.address.topic
-        try:
-            cluster = consumer.list_topics(name, timeout=seconds)
-            found = cluster.topics[name]
-            if found.error is None and found.partitions:
-                # librdkafka's mock cluster has no controller, and no ids of topics.
-                has_ids = cluster.controller_id in cluster.brokers
-                topic_id = self._topic_id(seconds) if has_ids else None
-                return Topic(tuple(sorted(found.partitions)), cluster.cluster_id, topic_id)
-        except confluent_kafka.KafkaException as error:
-            consumer.poll(0)  # hear what librdkafka has to say of it
-            raise self.error(error.args[0]) from error
-        missing = confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
-        if found.error is not None and found.error.code() != missing:
-            raise self.error(found.error)
-        raise StreamError(
-            f"the brokers at {self.address.brokers} have no topic {name!r}. Make it first, or "
-            "correct the name."
+        return self.ask(asked, seconds)
+
+    def watermarks(self, consumer: Any, partition: int, seconds: float) -> tuple[int, int]:
+        """Return the first offset of a partition and the one after its last."""
+        from confluent_kafka import TopicPartition
+
+        place = TopicPartition(self.address.topic, partition)
+        found: tuple[int, int] = self.ask(
+            lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds), seconds
         )
+        return found
 
     def _topic_id(self, seconds: float) -> str | None:
         import confluent_kafka
@@ -227,4 +265,10 @@ def is_away(error: confluent_kafka.KafkaError) -> bool:
         codes._RESOLVE,
         codes._TIMED_OUT,
         codes._MSG_TIMED_OUT,
+        # While the leader of a partition changes, or a broker starts.
+        codes.LEADER_NOT_AVAILABLE,
+        codes.NOT_LEADER_FOR_PARTITION,
+        codes.BROKER_NOT_AVAILABLE,
+        codes.REQUEST_TIMED_OUT,
+        codes.NETWORK_EXCEPTION,
     )
