@@ -28,17 +28,17 @@ def prepared(columns: list[list[Any]], max_levels: int = 20) -> list[list[float]
         there = [value for value in column if value is not None]
         if isinstance(there[0], bool):
             fill = round(median([float(value) for value in there]))
-            found.append([float(fill if value is None else value) for value in column])
+            filled_truths = [fill if value is None else value for value in column]
+            found.append([math.sqrt(2) * value for value in filled_truths])
         elif isinstance(there[0], str):
             counts = {level: there.count(level) for level in there}
             levels = sorted(counts, key=lambda level: (-counts[level], level))
             own = levels[:max_levels]
             others = sum(counts[level] for level in levels[max_levels:])
             usual = own[0] if counts[own[0]] >= others else None
-            weight = math.sqrt(0.5)
             filled = [usual if value is None else value for value in column]
-            found += [[weight * (value == level) for value in filled] for level in own]
-            found.append([weight * (value not in own) for value in filled])
+            found += [[float(value == level) for value in filled] for level in own]
+            found.append([float(value not in own) for value in filled])
         else:
             centre, unit = median(there), spread(there)
             filled_numbers = [centre if value is None else value for value in column]

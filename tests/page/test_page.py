@@ -38,7 +38,12 @@ def write_run(path: Path, names: list[str] | None = None, n_batches: int = 30) -
         for points in drifting_stream(n_batches, seed=3)
     ]
     kmeander.run(
-        [table.to_batches()[0] for table in batches], 4, steps=path, init="previous", rho=0.6
+        [table.to_batches()[0] for table in batches],
+        4,
+        steps=path,
+        init="previous",
+        rho=0.6,
+        prepare=None,
     )
     return path
 

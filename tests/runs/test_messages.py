@@ -283,7 +283,7 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "or another checkpoint to begin anew.",
      "--checkpoint '{}/state of x' belongs to a run with --clusters 2, this one has 1. Use the "
      "same, or another --checkpoint to begin anew."),
-    ("run", lambda _: run([[[np.nan]]], 1, bad_rows="skip"),
+    ("run", lambda _: run([[[np.nan]]], 1, bad_rows="skip", prepare=None),
      "the list: every row is bad (1 were set aside), so nothing was learned. With "
      'bad_rows="error" the run stops at the first and says why.',
      "the list: every row is bad (1 were set aside), so nothing was learned. With --bad-rows error "

@@ -337,7 +337,7 @@ def test_a_checkpoint_of_a_newer_kmeander_is_refused(tmp_path: Path) -> None:
         ({"n_clusters": 5}, "n_clusters 3, this one has 5"),
         ({"random_state": 1}, "random_state 0, this one has 1"),
         ({"columns": ["x1"]}, "the columns x0, x1, x2, this one has x1"),
-        ({"prepare": "auto"}, "prepare none, this one has auto"),
+        ({"prepare": None}, "prepare auto, this one has none"),
         ({"id_column": "x0"}, "the columns x0, x1, x2, this one has x1, x2"),
         ({"steps": "other.jsonl"}, "steps {}/steps.jsonl, this one has other.jsonl"),
         ({"assignments": None}, "assignments {}/rows.ndjson, this one has none"),
@@ -560,7 +560,7 @@ def test_a_checkpoint_of_layout_1_goes_on_for_ever(tmp_path: Path) -> None:
     resumed = run(golden_stream(), 3, checkpoint=folder, tell=lambda _: None, **settings)
     first = golden_stream()[0]
     scaled = [(points - first.mean(axis=0)) / first.std(axis=0) for points in golden_stream()]
-    whole = run(scaled, 3, **settings)
+    whole = run(scaled, 3, prepare=None, **settings)
     assert resumed.resumed_at == 3
     assert resumed.last is not None and resumed.last.centroids is not None
     assert whole.last is not None and whole.last.centroids is not None

@@ -71,7 +71,14 @@ def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path)
     labels = [int(label) for _, some, _ in expected for label in some]
     distances = [float(distance) for _, _, some in expected for distance in some]
     for name in ("rows.parquet", "rows.ndjson", "rows.csv", "parts/"):
-        run(readings, 4, batch_size=40, exclude=["key"], assignments=f"{tmp_path}/{name}")
+        run(
+            readings,
+            4,
+            batch_size=40,
+            exclude=["key"],
+            assignments=f"{tmp_path}/{name}",
+            prepare=None,
+        )
     lines = [json.loads(line) for line in (tmp_path / "rows.ndjson").read_text().splitlines()]
     assert (tmp_path / "rows.parquet").is_file()
     assert [file.name for file in (tmp_path / "parts").iterdir()] == ["part-000000.parquet"]
@@ -85,7 +92,14 @@ def test_every_row_gets_its_cluster_and_distance(readings: Path, tmp_path: Path)
         assert table["row"] == list(range(240))
         assert table["cluster"] == labels
         assert table["distance"] == distances
-    run(readings, 4, batch_size=40, id_column="key", assignments=f"{tmp_path}/named.parquet")
+    run(
+        readings,
+        4,
+        batch_size=40,
+        id_column="key",
+        assignments=f"{tmp_path}/named.parquet",
+        prepare=None,
+    )
     named = pq.read_table(tmp_path / "named.parquet").to_pydict()
     assert named["key"] == [f"k{i}" for i in range(240)]
     assert named["cluster"] == labels
@@ -163,7 +177,7 @@ def test_standardised_columns_are_those_of_scikit_learn(tmp_path: Path) -> None:
 
 def test_facts_of_the_run_stand_in_the_first_line(readings: Path, tmp_path: Path) -> None:
     steps = tmp_path / "steps.jsonl"
-    run(readings, 4, batch_size=40, id_column="key", steps=steps, half_life=2)
+    run(readings, 4, batch_size=40, id_column="key", steps=steps, half_life=2, prepare=None)
     facts = read_facts(steps)
     assert facts["source"] == str(readings)
     assert facts["columns"] == NAMES
@@ -288,7 +302,7 @@ def test_event_time_decides_batches_and_forgetting(tmp_path: Path) -> None:
     rows = [f"2026-01-01T{m // 60:02}:{m % 60:02}:00Z,{i},{i * i}" for i, m in enumerate(minutes)]
     path.write_text("ts,a,b\n" + "\n".join(rows) + "\n")
     done = kmeander("run", str(path), "--time-column", "ts", "--every", "10m", "--clusters", "2",
-                    "--rho", "0.8", "--steps", str(steps))  # fmt: skip
+                    "--rho", "0.8", "--steps", str(steps), "--prepare", "none")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Late rows: 1." in done.stderr
     found = list(read_steps(steps))
@@ -377,7 +391,7 @@ def test_a_stream_of_bad_rows_alone_says_so(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a\nx\ny\n")
     aside = tmp_path / "bad.ndjson"
-    done = kmeander("run", str(path), "--bad-rows", str(aside))
+    done = kmeander("run", str(path), "--bad-rows", str(aside), "--prepare", "none")
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (

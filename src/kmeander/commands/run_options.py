@@ -137,13 +137,13 @@ class ColumnOptions:
         typer.Option(help="Column that says how many points a row stands for."),
     ] = None
     prepare: Annotated[
-        str | None,
+        str,
         typer.Option(
             metavar="auto|none|FILE",
             help="Put columns on one scale, fill gaps, encode categories, leave out ids and times; "
             "or learn rows as they are; or rules in TOML.",
         ),
-    ] = None
+    ] = "auto"
     standardize: Annotated[
         bool | None, typer.Option("--standardize", hidden=True), no_longer_standardize
     ] = None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kmeander.arrays import Weights
+from kmeander.arrays import Weights, checked_points
 from kmeander.events import Event
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import Limits
@@ -55,7 +55,8 @@ def prepare_batch(
                 f"such rows out. Skip the batch, or fill with {rule('missing', 'median')}."
             )
         weights = None if weights is None else np.asarray(weights)[kept]
-    batch = Batch(known.n_steps, points, weights, elapsed, concept)
+    points.flags.writeable = False  # nobody else has them
+    batch = Batch.of_points(known.n_steps, checked_points(points), weights, elapsed, concept)
     return PreparedBatch(known._replace(preparation=fitted), batch, filled, rescaled)
 
 

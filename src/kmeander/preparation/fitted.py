@@ -144,9 +144,13 @@ class FittedPreparation:
         if frequencies:
             new = self._counted(rows)
             frequencies = {name: _KEPT * old + new[name] for name, old in frequencies.items()}
-        following = replace(self, scale=scale, frequencies=frequencies)
+        following = object.__new__(type(self))
+        # What has been worked out of the plans stays true; units may not.
+        vars(following).update(vars(self), scale=scale, frequencies=frequencies)
         if factors is None:
             return following, None
+        for name in ("unit", "is_unknown"):
+            vars(following).pop(name, None)
         restating = np.ones(len(self.names))
         restating[self._layout.put] = factors
         return following, restating

@@ -54,9 +54,9 @@ class Preparation:
         The most levels of a column that get a column of their own.
     levels : mapping of str to list of str, optional
         Columns whose levels are known; those get columns, in that order.
-    category_weight : float, default=1.0
-        What two different categories add to a squared distance, where two values of a scaled
-        number add 2 on average.
+    category_weight : float, default=2.0
+        What two different categories add to a squared distance: as much as two values of a scaled
+        number do on average.
     identifiers : {"exclude", "keep"}, default="exclude"
         What is done with columns that name rows or say when they happened: numbers that only grow,
         numbers of rows, times, text that is different in nearly every row.
@@ -76,7 +76,7 @@ class Preparation:
     categories: str = "one-hot"
     max_levels: int = 20
     levels: Mapping[str, Sequence[str]] | None = None
-    category_weight: float = 1.0
+    category_weight: float = 2.0
     identifiers: str = "exclude"
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ def run(
     exclude: Sequence[str] = (),
     id_column: str | None = None,
     weight_column: str | None = None,
-    prepare: Preparation | PathLike | None = None,
+    prepare: Preparation | PathLike | None = "auto",
     order: str = "name",
     follow: bool = False,
     idle_exit: float | None = None,
@@ -124,9 +124,10 @@ def run(
         Names rows in `assignments`; by default their number in the stream, from 0.
     weight_column : str, optional
         Says how many points each row stands for.
-    prepare : {None, "auto"}, Preparation or path-like, default=None
+    prepare : {"auto", None}, Preparation or path-like, default="auto"
         How rows become points: ``"auto"`` puts columns on one scale, fills what is missing, turns
-        categories into numbers, leaves out ids and times; or rules, or a TOML file of rules; see
+        categories into numbers, leaves out ids and times; with None rows are learned as they are,
+        which is the default of the estimators; or rules, or a TOML file of rules; see
         `Preparation`.
     order : {"name", "time"}
         Of the files of a folder.
