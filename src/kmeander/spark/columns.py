@@ -14,6 +14,8 @@ from pyspark.sql import types as T  # noqa: N812
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, Points, flaw_of
 from kmeander.exceptions import InputError, InputTypeError
+from kmeander.preparation import Column as TableColumn
+from kmeander.preparation import Rows
 from kmeander.wire.arrow import to_numpy
 
 _NUMBERS = (T.NumericType, T.BooleanType)
@@ -80,6 +82,12 @@ class Features:
         from pyspark.ml.functions import vector_to_array
 
         return vector_to_array(F.col(self.columns[0]))
+
+    def rows(self, points: Points) -> Rows:
+        """Return points as rows to be prepared; an array or Vector keeps one unit."""
+        if self.kind == "numbers":
+            return Rows.of_numbers(points, self.columns)
+        return Rows((TableColumn(self.columns[0], "vector", points.shape[1]),), points)
 
     def points(self, block: pa.ListArray) -> Points:
         """Return a block as points, or say which value is none."""

@@ -18,6 +18,7 @@ from kmeander.arrays import LARGEST_VALUE, Centroids, Points
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models.base import StreamModel
+from kmeander.preparation import FittedPreparation, Rows
 from kmeander.spark.columns import rows_of, unequal_lengths
 from kmeander.spark.storage import read_from_executor
 from kmeander.wire.arrow import to_arrow, to_numpy
@@ -28,26 +29,54 @@ NAMES = ("cluster", "id", "distance")
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """All that it takes to assign rows: centroids and the ids of their clusters."""
+    """All that it takes to assign rows: centroids, ids of their clusters, and preparation."""
 
     centroids: Centroids
     ids: NDArray[np.int64]
+    preparation: FittedPreparation | None = None
 
     def state(self, columns: Sequence[str]) -> dict[str, Any]:
         """Return it as plain arrays and numbers, with the columns that hold the features."""
-        return {"centroids": self.centroids, "ids": self.ids, "columns": list(columns)}
+        return {
+            "centroids": self.centroids,
+            "ids": self.ids,
+            "columns": list(columns),
+            "preparation": None if self.preparation is None else self.preparation.to_dict(),
+        }
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of a row."""
+        if self.preparation is None:
+            return int(self.centroids.shape[1])
+        return sum(column.width for column in self.preparation.columns)
+
+    def prepared(self, points: Points) -> Points:
+        """Return rows of numbers as the model has them."""
+        if self.preparation is None:
+            return points
+        return self.preparation.prepared(Rows(self.preparation.columns, points)).points
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Fixed:
         """Make it from what `state` returned."""
-        return cls(state["centroids"], state["ids"])
+        known = state.get("preparation")
+        preparation = None if known is None else FittedPreparation.from_dict(known)
+        return cls(state["centroids"], state["ids"], preparation)
 
     @classmethod
     def of(cls, model: StreamModel) -> Fixed | None:
         """Take it from a model; None while that has no centroids."""
         if model.centroids is None:
             return None
-        return cls(model.centroids, _ids_of(model))
+        preparation = model.learned.preparation
+        for column in () if preparation is None else preparation.columns:
+            if column.kind not in ("number", "boolean", "vector"):
+                raise InputError(
+                    f"model has learned column {column.name!r}, which holds no numbers as Spark's "
+                    "features do. Let it learn without that column."
+                )
+        return cls(model.centroids, _ids_of(model), preparation)
 
 
 def _ids_of(model: StreamModel) -> NDArray[np.int64]:
@@ -70,13 +99,13 @@ def assigned(block: pa.Array, fixed: Fixed | None) -> pa.Array:
     if fixed is not None:
         points, good = _good_rows(block)
         if len(points):
-            if points.shape[1] != fixed.centroids.shape[1]:
+            if points.shape[1] != fixed.n_features:
                 raise InputError(
                     f"the features have {points.shape[1]} values, the model has learned "
-                    f"{fixed.centroids.shape[1]}."
+                    f"{fixed.n_features}."
                 )
             # One thread: a task is one of many on its machine.
-            labels, squared = nearest(points, fixed.centroids, 1)
+            labels, squared = nearest(fixed.prepared(points), fixed.centroids, 1)
             clusters[good], distances[good], bad = labels, np.sqrt(squared), ~good
     ids = np.zeros(n_rows, np.int64) if fixed is None else fixed.ids[clusters]
     mask = pa.array(bad.tolist(), pa.bool_()) if bad.any() else None

@@ -14,7 +14,7 @@ from kmeander.arguments import one_of, whole_number
 from kmeander.estimators import ForgetfulKMeans
 from kmeander.exceptions import InputError
 from kmeander.models import FSKM
-from kmeander.records import Step
+from kmeander.records import Batch, Step
 from kmeander.spark.assigning import with_clusters
 from kmeander.spark.batches import Collector
 from kmeander.spark.columns import Features
@@ -192,13 +192,24 @@ class Learner:
             if batch is None:
                 self._kept = newest, model
                 return
-            step = model.step(batch)
+            step = self._step(model, batch)
             self._save(model, batch_id)
             if self._on_step is not None:
                 self._on_step(step, batch_id)
         fixed = Fixed.of(model)
         if self._write is not None and fixed is not None:
             self._write(with_clusters(frame, self._collector.features, fixed), batch_id)
+
+    def _step(self, model: FSKM, batch: Batch) -> Step:
+        """Learn a batch, its rows prepared where the model says so."""
+        if model.settings.rules is None:
+            return model.step(batch)
+        if batch.n_means is not None:
+            raise InputError(
+                "model prepares rows, which the weighted means of a coreset are not. Pass "
+                'summary="exact", or more driver_bytes, or a model with prepare=None.'
+            )
+        return model.learn(self._collector.features.rows(batch.points))
 
     def _newest(self, batch_id: int) -> FSKM:
         if self._kept is not None and self._kept[0] == batch_id:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -63,6 +64,11 @@ def model_of(estimator: ForgetfulKMeans) -> FSKM:
         )
     model = base.model_of(estimator)
     assert isinstance(model, FSKM)
+    rules = model.settings.rules
+    if rules is not None and model.learned.preparation is None:
+        # Features are asked for by name, and come sorted: a number that grows says nothing.
+        named = replace(rules, identifiers="keep")
+        model.settings = replace(model.settings, prepare=named)
     return model
 
 
