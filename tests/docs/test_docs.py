@@ -116,7 +116,7 @@ def test_a_run_is_reported_in_a_pipeline(tmp_path: Path) -> None:
     first, pipeline, _ = re.findall(r"```sh\n(.*?)```", FOLLOW, re.S)
     done = shell(first, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "moved by -14.1 along temp; 71% of the change" in done.stderr  # as the page says
+    assert "moved by 4.23 along flow; 58% of the change" in done.stderr  # as the page says
     assert (tmp_path / "report.html").stat().st_size < 15e6
     done = shell(pipeline, tmp_path)
     assert done.returncode == 0, done.stderr
