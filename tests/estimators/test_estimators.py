@@ -136,8 +136,6 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "alarm_rate": 0.001,
         "season": None,
         "n_threads": None,
-        "alarm_rate": 0.001,
-        "season": None,
         "prepare": None,
         "random_state": 1,
     }

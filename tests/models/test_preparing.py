@@ -138,3 +138,36 @@ def test_rules_cannot_change_on_the_way() -> None:
         "prepare cannot change while a stream is learned: points of different preparations cannot "
         "be compared. Use that with which the stream was begun, or begin anew."
     )
+
+
+def drifting_table(seed: int, *, beside: bool) -> Frames:
+    """Four clusters that move at batch 10, beside columns that decide everything if let."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(0, 4, (4, 3))
+    found = []
+    for index in range(20):
+        if index == 10:
+            centres = centres + rng.choice([-3.0, 3.0], (4, 3))
+        points = centres[rng.integers(4, size=400)] + rng.normal(size=(400, 3))
+        frame = pd.DataFrame(points, columns=["a", "b", "c"])
+        others = np.random.default_rng([seed, index])
+        if beside:
+            frame["huge"] = others.normal(0, 1e6, 400)
+            frame["id"] = np.arange(400) + 400 * index
+            frame["ts"] = 1.7e12 + 1000 * frame["id"]
+            frame["constant"] = 7.0
+        found.append(frame)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_would_decide_alone_hide_no_drift(seed: int) -> None:
+    drifts = {}
+    for beside in (False, True):
+        model = FSKM.of(Settings(4, prepare="auto"), seed)
+        steps = [model.learn(rows_of(frame)) for frame in drifting_table(seed, beside=beside)]
+        drifts[beside] = [s.index for s in steps if any(e.kind == "drift" for e in s.events)]
+    assert 10 in drifts[False] and 10 in drifts[True]
+    fitted = model.learned.preparation
+    assert fitted is not None
+    assert [plan.name for plan in fitted.plans if plan.action == "exclude"] == ["id", "ts"]

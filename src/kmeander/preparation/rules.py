@@ -32,7 +32,7 @@ class Preparation:
 
     K-means sees only lengths. So columns are put on one scale, missing values are filled, and
     categories become numbers. What that needs (medians, spreads, levels) is learned from the first
-    rows, belongs to the model, and is saved with it.
+    rows, belongs to the model, and is saved with it. Weights of rows do not count there.
 
     Parameters
     ----------
