@@ -149,7 +149,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         comments="",
     )
     with (folder / "stream.csv").open("a") as file:
-        file.write("n/a,1\n")
+        file.write("high,1\n")
     kmeander.run(
         str(folder / "stream.csv"),
         3,

@@ -239,7 +239,8 @@ TEXT_WAYS_OUT = (
         ("a,b\n1,2\n3,x\n", f"{{}} line 3: 'x' in column 'b' is not a number {TEXT_WAYS_OUT}"),
         (
             "a,b\n1,2026-01-01\n",
-            f"{{}} line 2: '2026-01-01' in column 'b' is not a number {TEXT_WAYS_OUT}",
+            "{} line 2: '2026-01-01' in column 'b' is not a number (--exclude b leaves it out, "
+            "--prepare auto makes numbers of categories).",
         ),
         ("a,b\n1,2\n3,\n", f"{{}} line 3: nothing in column 'b' {WAYS_OUT}"),
         ("a,b\n1,2\n3,-inf\n", f"{{}} line 3: -infinity in column 'b' is not finite {WAYS_OUT}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.runs.untidy import Untidy, write
 from tests.sources.test_sources import blocks_of, opened
 
 READABLE = [pytest.param(file, id=file.name) for file in untidy.corpus()]
+MIXED = [pytest.param(*file, id=file[0]) for file in untidy.mixed()]
 REFUSED = [pytest.param(file, id=file.name) for file in untidy.refused()]
 
 
@@ -59,16 +61,37 @@ def test_what_people_call_readable_runs_without_an_option(file: Untidy, tmp_path
         assert words in said
 
 
+@pytest.mark.parametrize(("name", "content"), MIXED)
+def test_columns_of_other_kinds_do_no_harm(name: str, content: bytes, tmp_path: Path) -> None:
+    """The two clusters are found as without them."""
+    path, rows = tmp_path / name, tmp_path / "rows.ndjson"
+    path.write_bytes(content)
+    words = ("--clusters", "2", "--prepare", "auto", "--assignments", str(rows))
+    ended_well, said = run(str(path), *words)
+    assert ended_well, said
+    found = [json.loads(line)["cluster"] for line in rows.read_text().splitlines()]
+    assert len(found) == untidy.N_ROWS
+    assert np.array_equal(found, untidy.KIND) or np.array_equal(found, 1 - untidy.KIND)
+
+
+@pytest.mark.parametrize("unit", ["iso", "epoch-s", "epoch-ms", "epoch-us", "epoch-ns"])
+def test_times_cut_batches_in_whatever_unit(unit: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(dict(untidy.mixed())[f"{unit}.csv"])
+    _, said = run(str(path), "--clusters", "2", "--time-column", "ts", "--every", "30m")
+    assert f"{path}: 120 rows in 4 batches" in said
+
+
 @pytest.mark.parametrize("file", REFUSED)
 def test_what_is_refused_says_what_to_paste(file: Untidy, tmp_path: Path) -> None:
     path = write(file, tmp_path)
-    ended_well, said = run(str(path), "--clusters", "2")
+    ended_well, said = run(str(path), "--clusters", "2", *file.options)
     assert not ended_well
     assert said == file.refused.format(path)
     advice = options(said)
     assert len(advice) == file.pasted
     for words in advice:
-        ended_well, said = run(str(path), "--clusters", "2", *words)
+        ended_well, said = run(str(path), "--clusters", "2", *file.options, *words)
         assert ended_well, (words, said)
 
 

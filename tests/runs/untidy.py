@@ -51,8 +51,8 @@ class Untidy:
         The sentence with which it ends, ``{}`` for its path.
     pasted : int
         How many of the options in that sentence, each by itself, make it run.
-    apart : tuple of str
-        Columns that are no numbers, or that are to be left out.
+    options : tuple of str
+        Given when it is refused.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Untidy:
     said: tuple[str, ...] = ()
     refused: str = ""
     pasted: int = 0
-    apart: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def as_csv(
@@ -223,6 +223,56 @@ def corpus() -> Iterator[Untidy]:
     yield Untidy("decimal.parquet", parquet(a=[Decimal(str(x)) for x in A.tolist()], b=B))
 
 
+def mixed() -> Iterator[tuple[str, bytes]]:
+    """Yield files with columns that are no numbers, or that are best left out, by name."""
+    for word in ("", "NA", "null", "-", "n/a", "NaN", "None", "?"):
+        yield (
+            f"missing-{word.replace('/', '') or 'empty'}.csv".replace("?", "mark"),
+            gapped(word).encode(),
+        )
+    yield "gaps.parquet", parquet(a=A, b=[None if n % 10 == 3 else x for n, x in enumerate(B)])
+    yield (
+        "gaps.ndjson",
+        ndjson(
+            [
+                {"a": a} if n % 10 == 3 else {"a": a, "b": b}
+                for n, (a, b) in enumerate(ROWS.tolist())
+            ]
+        ),
+    )
+    yield "categories.csv", beside("color", WORDS).encode()
+    yield (
+        "categories.ndjson",
+        ndjson(
+            [{"color": w, "a": a, "b": b} for w, (a, b) in zip(WORDS, ROWS.tolist(), strict=True)]
+        ),
+    )
+    yield "dictionary.parquet", parquet(a=A, b=B, color=pa.array(WORDS).dictionary_encode())
+    yield "text.csv", beside("note", [f"reading no. {n} of it" for n in range(N_ROWS)]).encode()
+    yield "id.csv", beside("id", range(100_000, 100_000 + N_ROWS)).encode()
+    yield "id.parquet", parquet(id=np.arange(N_ROWS), a=A, b=B)
+    yield "index.csv", beside("", range(N_ROWS)).encode()
+    yield "iso.csv", beside("ts", [moment.isoformat() for moment in MOMENTS]).encode()
+    yield "iso-date.csv", beside("day", [moment.date().isoformat() for moment in MOMENTS]).encode()
+    yield (
+        "iso.ndjson",
+        ndjson(
+            [
+                {"ts": t.isoformat(), "a": a, "b": b}
+                for t, (a, b) in zip(MOMENTS, ROWS.tolist(), strict=True)
+            ]
+        ),
+    )
+    for unit, factor in (("s", 1), ("ms", 1000), ("us", 10**6), ("ns", 10**9)):
+        yield f"epoch-{unit}.csv", beside("ts", [second * factor for second in SECONDS]).encode()
+    yield "timestamp.parquet", parquet(ts=MOMENTS, a=A, b=B)
+    yield "huge.csv", beside("w", _RNG.normal(0, 1e9, N_ROWS).round(1).tolist()).encode()
+    yield "nested.ndjson", ndjson([{"m": {"a": a, "deep": {"b": b}}} for a, b in ROWS.tolist()])
+    yield "lists.ndjson", ndjson([{"v": row} for row in ROWS.tolist()])
+    yield "lists.parquet", parquet(v=ROWS.tolist())
+    yield "fixed-lists.parquet", parquet(v=pa.array(ROWS.tolist(), pa.list_(pa.float32(), 2)))
+
+
 def refused() -> Iterator[Untidy]:
     """Yield the files that end with a sentence."""
     ragged = PLAIN.replace("\n", ",1\n", 3).replace("a,b,1\n", "a,b\n")
@@ -239,6 +289,23 @@ def refused() -> Iterator[Untidy]:
         as_csv({"a": A.tolist(), "b": mixed}).encode(),
         refused="{} line 5: 'broken' in column 'b' is not a number (leave the column out with "
         "--exclude b, or use --bad-rows skip to go on without such rows).",
+        pasted=2,
+    )
+    words = {"city": WORDS, "note": [f"no. {n} of it" for n in range(N_ROWS)], **both()}
+    yield Untidy(
+        "text-as-numbers.csv",
+        as_csv(words).encode(),
+        options=("--prepare", "none"),
+        refused="{} line 2: 'red' in column 'city' is not a number (columns 'city', 'note' hold "
+        "text: --exclude city,note leaves them out, --prepare auto makes numbers of categories).",
+        pasted=2,
+    )
+    yield Untidy(
+        "text-as-numbers.parquet",
+        parquet(**words),
+        options=("--prepare", "none"),
+        refused="{} row 1: 'red' in column 'city' is not a number (columns 'city', 'note' hold "
+        "text: --exclude city,note leaves them out, --prepare auto makes numbers of categories).",
         pasted=2,
     )
     doubt = as_csv({"a": [f"{1000 + n:,}" for n in range(N_ROWS)], "b": range(N_ROWS)})

@@ -268,7 +268,7 @@ class Runner:
             "columns": self._columns,
             "id_column": selection.id_column,
             "time_column": selection.time_column,
-            **_if_said(weight_column=selection.weight_column),
+            "weight_column": selection.weight_column,
             "batch_size": self.batching.size,
             "batch_seconds": self.batching.seconds,
             "every_seconds": None if self.batching.every is None else self.batching.every / 1e6,

@@ -189,6 +189,14 @@ class Batches:
         skip = f"use {argument('bad_rows', 'skip')} to go on without such rows"
         if refused.reason.misfits_names and refused.row == 0:
             return f"give {argument('header', ...)} a name for every field, or {skip}"
+        words = refused.reason.text_columns
+        if words and self.may_exclude:
+            exclude, prepare = argument("exclude", list(words)), argument("prepare", "auto")
+            many = f"columns {', '.join(map(repr, words))} hold text: " if len(words) > 1 else ""
+            return (
+                f"{many}{exclude} leaves {'them' if many else 'it'} out, {prepare} makes numbers "
+                "of categories"
+            )
         column = refused.reason.column
         if column is None or not self.may_exclude:
             return skip

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kmeander import _kernel
 from kmeander.arrays import LARGEST_VALUE, LARGEST_WEIGHT, SMALLEST_WEIGHT, Points, Weights
 from kmeander.preparation import Rows, rows_of_arrow
+from kmeander.preparation.tables import kind_of
 from kmeander.sources.block import BadRow, Block, Position, RowLocation
 from kmeander.sources.reasons import Reason, Reasons, reason_for
 from kmeander.sources.selection import Selection
@@ -40,9 +41,11 @@ class RawBlock:
 
 def to_block(raw: RawBlock, selection: Selection) -> Block:
     """Return the rows of `raw` that can be clustered, and say why the others cannot."""
+    words: tuple[str, ...] = ()
     if selection.rules is None:
         points, reasons = to_points(raw.table, selection.features)
         table = Rows.of_numbers(points, selection.features)
+        words = text_columns(raw.table, selection) if reasons or raw.bad else ()
     else:
         table, reasons = to_rows(raw.table, selection)
     times: NDArray[np.int64] | None = None
@@ -63,6 +66,9 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         keys = _one_batch(raw.table.select([selection.id_column]))
     rows = raw.rows
     bad = raw.bad
+    if words:
+        reasons = {row: _of_text(reason, words) for row, reason in reasons.items()}
+        bad = tuple(replace(one, reason=_of_text(one.reason, words)) for one in bad)
     if reasons:
         good = np.ones(len(rows), dtype=bool)
         good[list(reasons)] = False
@@ -78,6 +84,22 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         times = None if times is None else times[good]
         weights = None if weights is None else weights[good]
     return Block(table, rows, keys, origin, times, bad, raw.end, raw.position_at, weights)
+
+
+def text_columns(table: pa.Table | pa.RecordBatch, selection: Selection) -> tuple[str, ...]:
+    """Return the features that hold text or times, as their types or the first rows tell."""
+    others = ("category", "time")
+    return tuple(
+        [
+            name
+            for name in selection.features
+            if selection.kinds.get(name) in others or kind_of(table.column(name).type) in others
+        ]
+    )
+
+
+def _of_text(reason: Reason, words: tuple[str, ...]) -> Reason:
+    return replace(reason, text_columns=words) if reason.column in words else reason
 
 
 def _bad_row(raw: RawBlock, row: int, reason: Reason) -> BadRow:

@@ -21,6 +21,8 @@ class Reason:
         The column that is to blame, where it is one.
     is_text : bool
         Whether there is text where a number should be: then the whole column may be text.
+    text_columns : tuple of str
+        All columns that hold text where numbers should be, where this one does.
     misfits_names : bool
         Whether a line has more or fewer fields than `header` names: then all lines may have.
     is_tolerated : bool
@@ -32,6 +34,7 @@ class Reason:
     text: str
     column: str | None = None
     is_text: bool = False
+    text_columns: tuple[str, ...] = ()
     misfits_names: bool = False
     is_tolerated: bool = False
     advice: str = ""
