@@ -144,9 +144,10 @@ class TextFile:
             if block is None:
                 yield None
                 continue
-            yield self._raw_block(block, start, row)
+            raw = self._raw_block(block, start, row)
+            yield raw
             self._read = self._read.and_then(block)
-            row += count_lines(block)
+            row = raw.end - start
 
     def _from(self, offset: int, place: Position | None) -> Iterator[bytes | None]:
         """Yield the blocks after the first `offset` bytes; `place` is where a checkpoint was."""
@@ -247,7 +248,7 @@ class TextFile:
             table=parsed.table,
             rows=base + parsed.lines,
             bad=bad,
-            end=base + count_lines(block),
+            end=base + parsed.n_lines,
             position_at=position_at,
             place=place,
             text=text,
