@@ -133,8 +133,6 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "max_points": None,
         "max_iter": 300,
         "tol": 0.0,
-        "alarm_rate": 0.001,
-        "season": None,
         "n_threads": None,
         "prepare": None,
         "random_state": 1,
@@ -381,8 +379,12 @@ def test_frames_are_answered_with_the_names_of_their_columns() -> None:
         "first."
     )
     dated = pd.DataFrame({"a": [1.0], "when": [pd.Timestamp("2026-01-01")]})
-    with pytest.raises(ValueError, match="Convert dates and durations to numbers first"):
+    with pytest.raises(ValueError) as caught:
         ForgetfulKMeans(1).fit(dated)
+    assert str(caught.value) == (
+        "X has columns that are no numbers: 'when' (datetime64[ns]). Leave them out, convert dates "
+        'and durations to numbers, or let prepare="auto" leave out times.'
+    )
 
 
 def test_drift_is_yes_or_no() -> None:

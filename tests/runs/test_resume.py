@@ -38,7 +38,7 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = np.concatenate(drifting_stream(30, n_points=40, n_features=3))
     text = [f"r{i},{a!r},{b!r},{c!r}" for i, (a, b, c) in enumerate(rows.tolist())]
     for number in range(50, N_ROWS, 97):
-        text[number] = f"r{number},1,n/a,3"
+        text[number] = f"r{number},1,high,3"
     path.write_text("id,a,b,c\n" + "\n".join(text) + "\n")
     return path
 

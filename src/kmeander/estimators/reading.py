@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from kmeander.arrays import Points, checked_points
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, argument
 from kmeander.preparation import Rows, rows_of
 
 
@@ -48,8 +48,8 @@ def read_points(
         array = validate_data(stand_in, X, reset=reset, dtype=None, ensure_all_finite=False)
     except np.exceptions.DTypePromotionError as error:
         raise InputError(
-            f"X has columns whose types do not go together ({error}). Convert dates and "
-            "durations to numbers first, or leave them out."
+            f"X has columns that are no numbers: {_no_numbers(X)}. Leave them out, convert dates "
+            f"and durations to numbers, or let {argument('prepare', 'auto')} leave out times."
         ) from error
     features: dict[str, Any] = {
         name: stand_in.__dict__[name]
@@ -69,3 +69,12 @@ def in_place(
     placed = np.full((len(kept), *values.shape[1:]), otherwise, dtype=values.dtype)
     placed[kept] = values
     return placed
+
+
+def _no_numbers(X: Any) -> str:
+    """Return the columns of a data frame that are no numbers, each with its type."""
+    return ", ".join(
+        f"{name!r} ({kind})"
+        for name, kind in zip(X.columns, X.dtypes, strict=True)
+        if getattr(kind, "kind", "O") not in "biuf"
+    )
