@@ -437,6 +437,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "prepare"): {*PREPARE, "FILE"},
         ("run", "init"): set(INITIALISATIONS),
         ("run", "forgetting"): set(FORGETTING),
+        ("run", "season"): {"NUMBER", "PERIOD"},
         ("run", "late_rows"): set(LATE),
         ("run", "start"): set(STARTS),
         ("run", "format"): form,
