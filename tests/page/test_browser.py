@@ -216,6 +216,34 @@ def test_the_live_page_receives_batches_pauses_and_goes_on(
     assert all(one.split("://")[1].startswith(here) for one in browser.addresses)
 
 
+def test_what_was_seen_is_hidden_in_this_page_until_more_comes(
+    browser: Browser, growing: Path, live: Watch, steps: Path
+) -> None:
+    lines = [json.loads(line) for line in steps.read_text().splitlines()]
+    happened = [line["index"] for line in lines for _ in line["events"]]
+    first, later = happened[0], next(index for index in happened if index > happened[0])
+    growing.write_text("".join(json.dumps(line) + "\n" for line in lines[: first + 1]))
+    page = browser.open(live.address)
+    page.wait_for_function(f"{NEWEST} === {first}", timeout=60_000)
+    rows = page.locator(".slick-row")
+    rows.first.wait_for(timeout=60_000)
+    page.get_by_text("Mark all as seen").click()
+    page.get_by_text(f"Seen up to batch {first}: show all").wait_for(timeout=60_000)
+    rows.first.wait_for(state="detached", timeout=60_000)
+    with growing.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines[first + 1 : later + 1])
+    page.wait_for_function(f"{NEWEST} === {later}", timeout=60_000)
+    rows.first.wait_for(timeout=60_000)
+    shown = page.locator(".slick-row .slick-cell.r0").all_inner_texts()
+    assert set(shown) == {str(later)}
+    page.get_by_text("show all").click()
+    page.wait_for_timeout(500)
+    assert str(first) in page.locator(".slick-row .slick-cell.r0").all_inner_texts()
+    page.reload()  # another reader has seen nothing
+    page.get_by_text("Mark all as seen").wait_for(timeout=60_000)
+    assert browser.errors == []
+
+
 def test_an_open_page_says_that_another_server_has_another_address(
     browser: Browser, growing: Path, live: Watch
 ) -> None:

@@ -21,6 +21,7 @@ from bokeh.models import (
     Range1d,
     Slider,
     TableColumn,
+    Toggle,
 )
 from bokeh.plotting import figure
 
@@ -104,10 +105,20 @@ if (chosen.length) {
 } else { time.start = time.reset_start; time.end = time.reset_end; }
 """
 
-KIND_CHOSEN = """
-const chosen = kinds.value, found = [];
+# What is marked as seen is a matter of one open page: another reader has not seen it, and another
+# run may be written to the same file.
+SEE = """
+const newest = events.data.batch.reduce((one, other) => Math.max(one, other), -1);
+seen.tags = seen.active ? [newest] : [];
+seen.label = seen.active ? `Seen up to batch ${newest}: show all` : "Mark all as seen";
+events.change.emit();
+"""
+
+IS_SHOWN = """
+const chosen = kinds.value, last = seen.active ? seen.tags[0] : -1, found = [];
 for (let i = 0; i < source.get_length(); i++)
-  if (!chosen.length || chosen.includes(source.data.kind[i])) found.push(i);
+  if ((!chosen.length || chosen.includes(source.data.kind[i])) && source.data.batch[i] > last)
+    found.push(i);
 return found;
 """
 
@@ -143,6 +154,9 @@ class Layout:
             options=list(KINDS), title="Show only these events, in the table and in the plots",
             sizing_mode="stretch_width", stylesheets=[self.style],
         )  # fmt: skip
+        # For the live page, where new events come.
+        self.seen = Toggle(label="Mark all as seen", width=220, stylesheets=[self.style])
+        self.seen.js_on_change("active", CustomJS(args=self._of("seen", "events"), code=SEE))
         self.update(timeline)
         self.frame.js_on_change(
             "value", CustomJS(args=self._of("frame", "frames", "now"), code=SHOW_FRAME)
@@ -153,7 +167,7 @@ class Layout:
         self.kinds.js_on_change(
             "value", CustomJS(args=self._of("events"), code="events.change.emit()")
         )
-        self.view = CDSView(filter=CustomJSFilter(args=self._of("kinds"), code=KIND_CHOSEN))
+        self.view = CDSView(filter=CustomJSFilter(args=self._of("kinds", "seen"), code=IS_SHOWN))
         self.plots = [
             self._errors_plot(),
             self._epsilon_plot(),

@@ -112,7 +112,9 @@ def _open(document: Document, follower: Follower) -> None:
         start=20, end=KEEP, step=20, value=SHOWN, title="Batches shown", width=260,
         stylesheets=[layout.style],
     )  # fmt: skip
-    document.add_root(layout.root(row(pause, window, status, styles={"flex-wrap": "wrap"})))
+    document.add_root(
+        layout.root(row(pause, layout.seen, window, status, styles={"flex-wrap": "wrap"}))
+    )
     document.js_on_event("document_ready", layout.theme)
     seen = {"version": follower.version, "shown": SHOWN}
 
