@@ -26,12 +26,12 @@ HOMES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
 
 
 def write_run(path: Path, moved: Iterable[float]) -> Path:
-    """Write the steps of a stream whose first cluster is at `moved[t]` in batch t."""
+    """Write the steps of a stream whose first cluster has `moved[t]` in both columns by batch t."""
     rng = np.random.default_rng(0)
     batches = []
     for place in moved:
         homes = HOMES.copy()
-        homes[0, 0] += place
+        homes[0] += place
         batches.append(np.repeat(homes, 50, axis=0) + rng.normal(size=(200, 2)))
     kmeander.run(batches, 4, steps=path)
     return path
