@@ -38,7 +38,10 @@ def experiment(
     ] = Which.PAPER,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with the paper's datasets (default: two built-in samples)."),
+        typer.Option(
+            help="Folder with the paper's datasets (default: two built-in samples). With alarms: "
+            "folder with natural/, Parquet files whose rows are drawn independently."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -48,7 +51,8 @@ def experiment(
         bool,
         typer.Option(
             "--full",
-            help="The paper's grid: nine drifts, up to 100,000 rows. With alarms: ten repetitions.",
+            help="The paper's grid: nine drifts, up to 100,000 rows. With alarms: ten repetitions, "
+            "from seed 1000 on.",
         ),
     ] = False,
     river: Annotated[
@@ -68,7 +72,9 @@ def experiment(
         int | None,
         typer.Option(help="Runs of each setting, or seeds of each stream (default 1).", min=1),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.", min=0)] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of all random choices (default 0).", min=0)
+    ] = None,
     processes: Annotated[
         int | None, typer.Option(help="Processes (default all cores); never changes a byte.", min=1)
     ] = None,
@@ -83,9 +89,9 @@ def experiment(
     folder = out or Path(f"experiment{'' if which is Which.PAPER else f'-{which}'}{'-full' * full}")
     n_processes = processes or thread_count(None)
     if which is Which.ALARMS:
-        given = {"data": data, "river": river, "clusters": clusters, "epsilon": epsilon, "m": m}
+        given = {"river": river, "clusters": clusters, "epsilon": epsilon, "m": m}
         _refuse([name for name, value in given.items() if value])
-        _run_alarms(folder, n_processes, full=full, repetitions=repetitions, seed=seed)
+        _run_alarms(data, folder, n_processes, full=full, repetitions=repetitions, seed=seed)
         return
     beyond = which is Which.BEYOND
     if river and not beyond:
@@ -99,7 +105,7 @@ def experiment(
         epsilons=tuple(sorted(set(epsilon))) if epsilon else grid.epsilons,
         ms=tuple(sorted(set(m))) if m else grid.ms,
         repetitions=repetitions or 1,
-        seed=seed,
+        seed=seed or 0,
     )
     found, missing = _datasets(data, grid)
     if beyond:
@@ -179,16 +185,36 @@ def _run_beyond(
 
 
 def _run_alarms(
-    out: Path, processes: int, *, full: bool, repetitions: int | None, seed: int
+    data: Path | None,
+    out: Path,
+    processes: int,
+    *,
+    full: bool,
+    repetitions: int | None,
+    seed: int | None,
 ) -> None:
     with _needing_matplotlib():
         from kmeander.experiments.alarms import experiment as alarms
-    from kmeander.experiments.alarms.measure import Length, cells_of
+    from kmeander.experiments.alarms.cells import Length
+    from kmeander.experiments.alarms.pools import load_pools
+    from kmeander.experiments.alarms.rivals import has_river
 
-    length = Length(repetitions=repetitions or (alarms.FULL if full else alarms.SHORT), seed=seed)
-    with _counted(len(cells_of(length))) as tell:
-        page = alarms.run_alarms(length, out, processes=processes, tell=tell)
-    _say_verdict(page, "1000")
+    natural = {} if data is None else load_pools(data)
+    for name, pool in natural.items():
+        _say(f"{name}: {len(pool):,} rows x {pool.shape[1]} columns.")
+    if not has_river():
+        _say("ADWIN is left out; pip install river lets it take part.")
+    default_seed = alarms.FIRST_SEED_FULL if full else alarms.FIRST_SEED
+    length = Length(
+        repetitions=repetitions or (alarms.FULL if full else alarms.SHORT),
+        seed=default_seed if seed is None else seed,
+    )
+    with _counted(alarms.n_cells(length, natural)) as tell:
+        page = alarms.run_alarms(length, out, natural, processes=processes, tell=tell)
+    for verdict in alarms.verdicts_in(out):
+        kept = "kept" if verdict.is_kept else "not kept"
+        _say(f"{kept}: {verdict.promise}: {verdict.measured} (asked: {verdict.asked}).")
+    _say_verdict(page, "promises kept")
     _say(f"See {page} and {out / 'figures'}.")
 
 

@@ -18,7 +18,10 @@ from kmeander.arrays import Points
 from kmeander.exceptions import InputError, argument
 
 _IDENTITY = b"kmeander.cell"
-_ARROW = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+_ARROW = {
+    "str": pa.string(), "int": pa.int64(), "int | None": pa.int64(), "float": pa.float64(),
+    "bool": pa.bool_(),
+}  # fmt: skip
 
 
 class AnyCell(Protocol):

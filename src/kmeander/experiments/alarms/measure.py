@@ -1,68 +1,51 @@
-"""What the event rule makes of a stream: its events, batch by batch, of kmeander's defaults.
-
-Each stream and seed is a cell like the ones of the paper's grid: one process computes it, one file
-holds it.
-"""
+"""What a model and its rivals make of a stream, batch by batch: a record for each batch."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from itertools import count
 
-from kmeander import _kernel
 from kmeander.arrays import Points
-from kmeander.estimators.forgetful import ForgetfulKMeans
-from kmeander.experiments.alarms.changes import BASES, CHANGES
-from kmeander.experiments.alarms.streams import STREAMS
+from kmeander.events import ALARMS
+from kmeander.experiments.alarms.rivals import Rival, rivals_of
 from kmeander.experiments.protocol import seed_of
-from kmeander.experiments.storage import AnyCell
-from kmeander.records import Step
+from kmeander.models.fskm import FSKM
+from kmeander.models.settings import DEFAULTS
+from kmeander.records import Batch, Step
 
-# The events that are tests, which the promise is about.
-ALARMS = ("drift", "moved", "grew", "shrank")
-# Batches from the change on in which it may be noticed, one less than their number.
-WITHIN = (0, 1, 4, 12)
-# Seeds of streams with a change begin this much later.
-SEEDS_OF_CHANGES = 1000
-RUNS_PER_REPETITION = 20
-
-
-@dataclass(frozen=True)
-class Length:
-    """How many batches of each stream, how many seeds, and the first of them.
-
-    Examples
-    --------
-    >>> list(Length(repetitions=2, seed=1000).seeds)
-    [1000, 1001]
-    """
-
-    n_batches: int = 1000
-    repetitions: int = 1
-    seed: int = 0
-
-    @property
-    def seeds(self) -> range:
-        """Seeds of the streams that do not change."""
-        return range(self.seed, self.seed + self.repetitions)
-
-    @property
-    def seeds_of_changes(self) -> range:
-        """Seeds of the streams that change: 20 runs per repetition."""
-        first = self.seed + SEEDS_OF_CHANGES
-        return range(first, first + RUNS_PER_REPETITION * self.repetitions)
+# Of clusters that are told to be new.
+_BIRTHS = ("born", "split")
 
 
 @dataclass(frozen=True)
 class EventRecord:
-    """How many events of each kind came with one batch.
+    """How many events of each kind came with one batch, and what else happened.
 
-    `batch` counts from 0: from the start of a stream that does not change (`change` is empty), from
-    the change where there is one. `others` are births, splits and ends.
+    `batch` counts from 0: from the change on where there is one, and from the start where there
+    are none (`change` is empty) or many.
+
+    Parameters
+    ----------
+    stream, change : str
+    seed, batch : int
+    drift, moved, grew, shrank, trend : int
+        The events that are tests, which the promise is about.
+    confirmed : int
+        How many of these are confirmed.
+    others : int
+        Births, splits and ends.
+    births : int
+        Births and splits alone.
+    new_ids : int
+        Ids of the Step that no Step before it had, told as new or not.
+    rows_changed : int
+        Clusters that are awake before and after, but in another row.
+    error : float
+        Of the batch before it was learned; NaN where there is none.
+    rule, ks, adwin_error, adwin_columns : int or None
+        Whether each rival gave an alarm; None where it did not take part.
     """
 
     stream: str
@@ -73,148 +56,111 @@ class EventRecord:
     moved: int
     grew: int
     shrank: int
+    trend: int
+    confirmed: int
     others: int
+    births: int
     new_ids: int
+    rows_changed: int
+    error: float
+    rule: int | None = None
+    ks: int | None = None
+    adwin_error: int | None = None
+    adwin_columns: int | None = None
 
 
-def records_of(
-    steps: Iterable[Step], stream: str, seed: int, change: str = "", known: Iterable[int] = ()
-) -> list[EventRecord]:
-    """Return what each Step has; `known` are the ids made before."""
-    seen = set(known)
-    records = []
-    for batch, step in enumerate(steps):
-        kinds = [event.kind for event in step.events]
-        ids = set() if step.ids is None else set(step.ids.tolist())
-        records.append(
-            EventRecord(
-                stream=stream,
-                change=change,
-                seed=seed,
-                batch=batch,
-                drift=kinds.count("drift"),
-                moved=kinds.count("moved"),
-                grew=kinds.count("grew"),
-                shrank=kinds.count("shrank"),
-                others=sum(kind not in ALARMS for kind in kinds),
-                new_ids=len(ids - seen),
-            )
-        )
-        seen |= ids
-    return records
+class Observer:
+    """A model with kmeander's defaults that learns a stream, and the rivals that watch it.
 
-
-@dataclass(frozen=True)
-class StreamCell:
-    """A stream that does not change, learned for some batches: every alarm is a false one."""
-
-    stream: str
-    n_batches: int
-    seed: int
-    program: str = ""
-
-    @property
-    def dataset(self) -> str:
-        """Key of the stream."""
-        return self.stream
-
-    @property
-    def name(self) -> str:
-        """What its file is called, without its ending."""
-        return f"still-{self.stream}-s{self.seed}"
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """What is recorded of every batch."""
-        return ("default",)
-
-    @property
-    def n_clusters(self) -> int:
-        """K."""
-        return STREAMS[self.stream].n_clusters
-
-    def run(self, points: Points, n_threads: int | None = 1) -> list[EventRecord]:
-        """Return a record per batch; the stream makes its own points."""
-        del points
-        model = _model(self.n_clusters, seed_of(self.seed, "model", self.stream), n_threads)
-        batches = islice(STREAMS[self.stream].batches(self.seed), self.n_batches)
-        steps = (model.partial_fit(batch).step_ for batch in batches)
-        return records_of(steps, self.stream, self.seed)
-
-
-@dataclass(frozen=True)
-class ChangeCell:
-    """A stream that changes after 60 batches, in each of the ways, each from the same model."""
-
-    base: str
-    seed: int
-    program: str = ""
-
-    @property
-    def dataset(self) -> str:
-        """Key of the stream."""
-        return self.base
-
-    @property
-    def name(self) -> str:
-        """What its file is called, without its ending."""
-        return f"change-{self.base}-s{self.seed}"
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """What is recorded of every batch."""
-        return ("default",)
-
-    @property
-    def n_clusters(self) -> int:
-        """K."""
-        return BASES[self.base].n_clusters
-
-    def run(self, points: Points, n_threads: int | None = 1) -> list[EventRecord]:
-        """Return a record per change and batch, from the change on."""
-        del points
-        base = BASES[self.base]
-        model = _model(base.n_clusters, seed_of(self.seed, "model", self.base), n_threads)
-        known: set[int] = set()
-        for batch in base.before(self.seed):
-            known |= set(model.partial_fit(batch).cluster_ids_.tolist())
-        records = []
-        for change in CHANGES:
-            goes_on = copy.deepcopy(model)
-            batches = islice(base.after(self.seed, change), max(WITHIN) + 1)
-            steps = (goes_on.partial_fit(batch).step_ for batch in batches)
-            records += records_of(steps, self.base, self.seed, change, known)
-        return records
-
-
-def cells_of(
-    length: Length, streams: Sequence[str] = tuple(STREAMS), bases: Sequence[str] = tuple(BASES)
-) -> list[AnyCell]:
-    """Return every cell."""
-    program = program_digest()
-    return [
-        *(
-            StreamCell(name, length.n_batches, seed, program)
-            for name in streams
-            for seed in length.seeds
-        ),
-        *(ChangeCell(name, seed, program) for name in bases for seed in length.seeds_of_changes),
-    ]
-
-
-def program_digest() -> str:
-    """Return what tells this program from any other, so that no stored cell is of another rule.
-
-    The version number alone would not: the rule may change between two versions.
+    Parameters
+    ----------
+    stream : str
+        Name of the stream, from which the model's seed comes, too.
+    n_clusters, seed : int
+    season : int, optional
+    with_rivals : bool, default=False
+    n_threads : int or None, default=1
     """
-    digest = hashlib.sha256()
-    package = Path(__file__).parents[2]
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
-    digest.update(Path(str(_kernel.__file__)).read_bytes())
-    return digest.hexdigest()
+
+    def __init__(
+        self,
+        stream: str,
+        n_clusters: int,
+        seed: int,
+        *,
+        season: int | None = None,
+        with_rivals: bool = False,
+        n_threads: int | None = 1,
+    ) -> None:
+        self.stream, self.seed = stream, seed
+        # Seeds of NumPy's older generators, which scikit-learn's checks ask for, have 32 bits.
+        self.model = FSKM(
+            n_clusters, random_state=seed_of(seed, "model", stream) % 2**32, season=season,
+            n_threads=n_threads, **DEFAULTS,
+        )  # fmt: skip
+        self._n_learned = 0
+        self._seen: set[int] = set()
+        self._last: Step | None = None
+        self._rivals: dict[str, Rival] = rivals_of(n_clusters) if with_rivals else {}
+
+    def learn(self, batches: Iterable[Points], change: str = "") -> list[EventRecord]:
+        """Return a record of each batch, counted from 0."""
+        return [
+            self._learn(points, change, batch)
+            for batch, points in zip(count(), batches, strict=False)
+        ]
+
+    def fork(self) -> Observer:
+        """Return an observer that goes on from here on its own."""
+        return copy.deepcopy(self)
+
+    def _learn(self, points: Points, change: str, batch: int) -> EventRecord:
+        step = self.model.step(Batch(self._n_learned, points))
+        record = record_of(
+            step, self._last, self._seen, self.stream, self.seed, change, batch,
+            {name: int(rival.alarms(points, step, self.model))
+             for name, rival in self._rivals.items()},
+        )  # fmt: skip
+        self._n_learned += 1
+        self._last = step
+        self._seen |= set() if step.ids is None else set(step.ids.tolist())
+        return record
 
 
-def _model(n_clusters: int, seed: int, n_threads: int | None) -> ForgetfulKMeans:
-    # Seeds of NumPy's older generators, which scikit-learn's checks ask for, have 32 bits.
-    return ForgetfulKMeans(n_clusters, random_state=seed % 2**32, n_threads=n_threads)
+def record_of(
+    step: Step,
+    last: Step | None,
+    seen: set[int],
+    stream: str,
+    seed: int,
+    change: str = "",
+    batch: int = 0,
+    rivals: dict[str, int] | None = None,
+) -> EventRecord:
+    """Return what a Step has; `last` is the one before it, `seen` are the ids of all before it."""
+    kinds = [event.kind for event in step.events]
+    rows = _rows_of(step)
+    before = {} if last is None else _rows_of(last)
+    return EventRecord(
+        stream=stream,
+        change=change,
+        seed=seed,
+        batch=batch,
+        drift=kinds.count("drift"),
+        moved=kinds.count("moved"),
+        grew=kinds.count("grew"),
+        shrank=kinds.count("shrank"),
+        trend=kinds.count("trend"),
+        confirmed=sum(event.kind in ALARMS and not event.unconfirmed for event in step.events),
+        others=sum(kind not in ALARMS for kind in kinds),
+        births=sum(kind in _BIRTHS for kind in kinds),
+        new_ids=len(rows.keys() - seen),
+        rows_changed=sum(before.get(number, row) != row for number, row in rows.items()),
+        error=float("nan") if step.prequential_error is None else step.prequential_error,
+        **(rivals or {}),
+    )
+
+
+def _rows_of(step: Step) -> dict[int, int]:
+    ids = [] if step.ids is None else step.ids.tolist()
+    return {number: row for row, number in enumerate(ids)}
