@@ -199,7 +199,7 @@ struct InstructionSet {
     // multiplied by `unit`. The mean squared score of each row, not clipped, goes to `far`.
     void (*add_scores)(const PointsView &rows, const double *weights, double unit,
                        const std::int32_t *labels, const double *centres, const double *inverse,
-                       double clip, std::size_t k, double *sums, double *far);
+                       double clip, std::size_t k, double *room, double *sums, double *far);
 
     // For each of `count` statistics, whose `squares` are given, the square of the normal deviate
     // that is as rare beside its noise; `sums` and `counts` are what it has shown so far, and learn

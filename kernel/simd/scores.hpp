@@ -1,43 +1,34 @@
 // Scores of rows in cells, and statistics beside their noise. For loops.cpp alone.
 #pragma once
 
-#include "simd/vectors.hpp"
+#include "simd/sums.hpp"
 
 namespace kmeander {
 namespace {
 
-template <class T>
-inline Vec load_as_doubles(const T *from) {
-    Vec value;
-    for (int l = 0; l < kLanes; ++l) value[l] = from[l];
-    return value;
-}
-
-template <>
-inline Vec load_as_doubles<double>(const double *from) {
-    return load(from);
-}
-
 inline Vec splat(double value) { return value - Vec{}; }
 
-template <class T>
-void add_scores_of(const PointsView &rows, const double *weights, double unit,
-                   const std::int32_t *labels, const double *centres, const double *inverse,
-                   double clip, std::size_t k, double *sums, double *far) {
+void add_scores(const PointsView &rows, const double *weights, double unit,
+                const std::int32_t *labels, const double *centres, const double *inverse,
+                double clip, std::size_t k, double *room, double *sums, double *far) {
     const std::size_t d = rows.columns, lanes = kLanes;
     const Vec high = splat(clip), low = -high;
     for (std::size_t i = 0; i < rows.count; ++i) {
         const std::size_t c = static_cast<std::size_t>(labels[i]);
         const double weight = weights == nullptr ? unit : unit * weights[i];
-        if (i + kAhead < rows.count) prefetch(row<T>(rows, i + kAhead), d);
-        const T *__restrict x = row<T>(rows, i);
+        // In one loop for both types: another would be free to round otherwise.
+        const double *x = room;
+        if (rows.is_float32)
+            widen(rows, i, room);
+        else
+            x = row<double>(rows, i);
         const double *__restrict centre = centres + c * d, *__restrict scale = inverse + c * d;
         double *__restrict score_sums = sums + 4 * k + c * d;
         double *__restrict square_sums = score_sums + k * d;
         Vec clipped_squares = {}, squares = {};
         std::size_t j = 0;
         for (; j + lanes <= d; j += lanes) {
-            const Vec score = (load_as_doubles(x + j) - load(centre + j)) * load(scale + j);
+            const Vec score = (load(x + j) - load(centre + j)) * load(scale + j);
             const Vec below = score < high ? score : high;
             const Vec clipped = below > low ? below : low;
             const Vec square = clipped * clipped;
@@ -67,13 +58,6 @@ void add_scores_of(const PointsView &rows, const double *weights, double unit,
         sums[3 * k + c] += weight * spread * spread;
         far[i] = distance / static_cast<double>(d);
     }
-}
-
-void add_scores(const PointsView &rows, const double *weights, double unit,
-                const std::int32_t *labels, const double *centres, const double *inverse,
-                double clip, std::size_t k, double *sums, double *far) {
-    const auto run = rows.is_float32 ? add_scores_of<float> : add_scores_of<double>;
-    run(rows, weights, unit, labels, centres, inverse, clip, k, sums, far);
 }
 
 // Logarithms of numbers of at least 1, to ten digits: mantissa by a series, exponent from the bits.

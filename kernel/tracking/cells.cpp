@@ -194,9 +194,10 @@ std::vector<std::int32_t> Cells::assign(const BatchView &batch, const Partition 
 void Cells::add(const BatchView &batch, const std::vector<std::int32_t> &labels, ScoreSums &sums,
                 Buffer<double> &far) const {
     far.resize(batch.rows.count);
+    Buffer<double> room(d_);
     instruction_set().add_scores(batch.rows, batch.weights, rows_per_mass(batch), labels.data(),
-                                 centres_.data(), inverse_.data(), kClip, k_, sums.values_to_add(),
-                                 far.data());
+                                 centres_.data(), inverse_.data(), kClip, k_, room.data(),
+                                 sums.values_to_add(), far.data());
     for (std::size_t i = 0; i < far.size(); ++i) far[i] = std::min(far[i], kLargestSquare);
 }
 

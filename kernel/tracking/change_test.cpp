@@ -131,12 +131,13 @@ ChangeTest::Outcome ChangeTest::after(const BatchView &batch, const Partition &a
             period() > 0 && n_plain_ == 0 && season_.add_usual(phases, masses, usual);
         if (number == 0) next->in_season_ = in_season;
         const double rows = n_batches_ > 0.0 ? rows_ / n_batches_ : block.total_mass();
-        const Scale scale = {.number = number,
-                             .newest = &block,
-                             .older = in_season ? &usual : &older_[number],
-                             .rows = block.total_mass() / (static_cast<double>(n_batches) * rows),
-                             .is_early = n_batches_ < kEarlyBatches,
-                             .known = &next->known_[in_season ? 1 : 0]};
+        const Comparison scale = {
+            .number = number,
+            .newest = &block,
+            .older = in_season ? &usual : &older_[number],
+            .rows = block.total_mass() / (static_cast<double>(n_batches) * rows),
+            .is_early = n_batches_ < kEarlyBatches,
+            .known = &next->known_[in_season ? 1 : 0]};
         next->test_scale(scale, levels, outcome.changes);
     }
     outcome.n_far = next->test_far(std::move(far), outcome.changes);
@@ -145,7 +146,7 @@ ChangeTest::Outcome ChangeTest::after(const BatchView &batch, const Partition &a
     return outcome;
 }
 
-void ChangeTest::test_scale(const Scale &scale, const ChangeLevels &levels,
+void ChangeTest::test_scale(const Comparison &scale, const ChangeLevels &levels,
                             std::vector<FoundChange> &found) {
     const ScoreSums &newest = *scale.newest, &older = *scale.older;
     const std::array<double, kFamilies> of_family = {levels.share, levels.place, levels.spread};
@@ -159,7 +160,7 @@ void ChangeTest::test_scale(const Scale &scale, const ChangeLevels &levels,
     }
 }
 
-ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Scale &scale,
+ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Comparison &scale,
                                                const CellDifferences &differences, double level,
                                                std::vector<FoundChange> &found) {
     const std::size_t k = cells_->k(), width = differences.width;
@@ -188,7 +189,7 @@ ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Scale &scale
         for (std::size_t j = 0; j < n_overall; ++j) {
             if (!(deviates[j] > squared(level))) continue;
             const bool of_places = family == kOfPlaces;
-            found.push_back({.kind = of_places ? ChangeKind::kColumn : ChangeKind::kSpread,
+            found.push_back({.kind = of_places ? FoundKind::kColumn : FoundKind::kSpread,
                              .n_batches = batches_of(scale),
                              .column = of_places ? static_cast<std::int32_t>(j) : -1,
                              .value = differences.overall[j],
@@ -199,24 +200,24 @@ ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Scale &scale
     return mean;
 }
 
-FoundChange ChangeTest::change_of_cell(Family family, const Scale &scale,
+FoundChange ChangeTest::change_of_cell(Family family, const Comparison &scale,
                                        const CellDifferences &differences, std::size_t cell,
                                        std::size_t column, double z) const {
-    FoundChange change = {.kind = ChangeKind::kShare,
+    FoundChange change = {.kind = FoundKind::kShare,
                           .n_batches = batches_of(scale),
                           .cell = static_cast<std::int32_t>(cell),
                           .value = differences.now[cell * differences.width],
                           .was = differences.before[cell * differences.width],
                           .z = z};
     if (family == kOfSpreads) {
-        change.kind = ChangeKind::kSpread;
+        change.kind = FoundKind::kSpread;
         change.value /= std::max(change.was, kLeastSpread);
     } else if (family == kOfPlaces) {
         double distance = 0.0;
         for (std::size_t at = cell * differences.width; at < (cell + 1) * differences.width; ++at)
             distance +=
                 squared((differences.now[at] - differences.before[at]) / cells_->inverse()[at]);
-        change.kind = ChangeKind::kPlace;
+        change.kind = FoundKind::kPlace;
         change.column = static_cast<std::int32_t>(column);
         change.value = std::sqrt(distance);
         change.was = 0.0;
@@ -227,8 +228,8 @@ FoundChange ChangeTest::change_of_cell(Family family, const Scale &scale,
 // The mean of p squared deviates is 1 and varies by 2 / p where they are independent normal ones;
 // what it really varies by is learned. The cube root of a mean square is near to normal (Wilson and
 // Hilferty 1931).
-void ChangeTest::test_together(Family family, const Scale &scale, MeanSquare squares, double level,
-                               std::vector<FoundChange> &found) {
+void ChangeTest::test_together(Family family, const Comparison &scale, MeanSquare squares,
+                               double level, std::vector<FoundChange> &found) {
     if (!(squares.count > 1.0)) return;
     const std::size_t at = family * kScales + scale.number;
     double &together = scale.known->together[at], &n_together = scale.known->n_together[at];
@@ -245,8 +246,8 @@ void ChangeTest::test_together(Family family, const Scale &scale, MeanSquare squ
     const double z = root > 0.0 ? normal_from_student(root * root, freedom) : 0.0;
     if (z > level)
         found.push_back(
-            {.kind = static_cast<ChangeKind>(static_cast<std::int32_t>(ChangeKind::kShares) +
-                                             static_cast<std::int32_t>(family)),
+            {.kind = static_cast<FoundKind>(static_cast<std::int32_t>(FoundKind::kShares) +
+                                            static_cast<std::int32_t>(family)),
              .n_batches = static_cast<std::int32_t>(kScaleBatches[scale.number]),
              .value = mean,
              .z = z});
@@ -274,7 +275,7 @@ std::size_t ChangeTest::test_far(Buffer<double> far, std::vector<FoundChange> &f
             std::count_if(far.data(), end, [&](double value) { return value > limit; }));
         if (farthest > limit)
             found.push_back(
-                {.kind = ChangeKind::kFar, .n_batches = 1, .value = std::sqrt(farthest / largest)});
+                {.kind = FoundKind::kFar, .n_batches = 1, .value = std::sqrt(farthest / largest)});
     }
     farthest_.push_back(farthest);
     if (farthest_.size() > kFarMemory) farthest_.erase(farthest_.begin());
@@ -301,7 +302,7 @@ void ChangeTest::test_trend(std::vector<FoundChange> &found) const {
             }
         }
         if (moved > squared(kTrend))
-            found.push_back({.kind = ChangeKind::kTrend,
+            found.push_back({.kind = FoundKind::kTrend,
                              .n_batches = static_cast<std::int32_t>(n_in_chapter_),
                              .cell = static_cast<std::int32_t>(c),
                              .column = static_cast<std::int32_t>(column),

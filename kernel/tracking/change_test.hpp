@@ -21,7 +21,7 @@
 namespace kmeander {
 
 // What may be found; `ChangeKind` of src/kmeander/tracking/change_test.py is the same.
-enum class ChangeKind : std::int32_t {
+enum class FoundKind : std::int32_t {
     kShare,    // of a cell: now and before
     kPlace,    // mean of a cell: how far it moved, and along which column most
     kColumn,   // all cells along one column, in standard deviations
@@ -34,7 +34,7 @@ enum class ChangeKind : std::int32_t {
 };
 
 struct FoundChange {
-    ChangeKind kind;
+    FoundKind kind;
     std::int32_t n_batches;  // over the last so many
     std::int32_t cell = -1, column = -1;
     double value = 0.0, was = 0.0;
@@ -129,7 +129,7 @@ private:
         std::size_t phase;
     };
 
-    struct Scale {  // what is compared
+    struct Comparison {  // what is compared
         std::size_t number;
         const ScoreSums *newest, *older;
         double rows;  // of the newest, in times of what is usual
@@ -141,17 +141,18 @@ private:
         double sum = 0.0, count = 0.0;
     };
 
-    static std::int32_t batches_of(const Scale &scale) {
+    static std::int32_t batches_of(const Comparison &scale) {
         return static_cast<std::int32_t>(kScaleBatches[scale.number]);
     }
-    void test_scale(const Scale &scale, const ChangeLevels &levels,
+    void test_scale(const Comparison &scale, const ChangeLevels &levels,
                     std::vector<FoundChange> &found);
-    MeanSquare test_family(Family family, const Scale &scale, const CellDifferences &differences,
-                           double level, std::vector<FoundChange> &found);
-    FoundChange change_of_cell(Family family, const Scale &scale,
+    MeanSquare test_family(Family family, const Comparison &scale,
+                           const CellDifferences &differences, double level,
+                           std::vector<FoundChange> &found);
+    FoundChange change_of_cell(Family family, const Comparison &scale,
                                const CellDifferences &differences, std::size_t cell,
                                std::size_t column, double z) const;
-    void test_together(Family family, const Scale &scale, MeanSquare squares, double level,
+    void test_together(Family family, const Comparison &scale, MeanSquare squares, double level,
                        std::vector<FoundChange> &found);
     std::size_t test_far(Buffer<double> far, std::vector<FoundChange> &found);
     void test_trend(std::vector<FoundChange> &found) const;

@@ -444,7 +444,6 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "order"): order,
         ("run", "decimal"): set(DECIMALS),
         ("run", "time_unit"): set(UNITS),
-        ("run", "season"): {"NUMBER", "PERIOD"},
         ("predict", "decimal"): set(DECIMALS),
         ("predict", "format"): form,
         ("predict", "order"): order,

@@ -540,7 +540,7 @@ def test_what_is_no_event_is_refused() -> None:
         Event.from_dict({"kind": "exploded"})
     assert str(raised.value) == (
         "not an event: {'kind': 'exploded'}. Its kind must be one of drift, born, split, died, "
-        "absorbed, moved, grew, shrank, trend."
+        "absorbed, moved, grew, shrank, trend, rescaled."
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kmeander.arrays import Centroids, Points, frozen
 from kmeander.exceptions import InputError
-from kmeander.preparation.layout import Layout
+from kmeander.preparation.layout import ColumnLayout
 from kmeander.preparation.matching import matched
 from kmeander.preparation.plan import ColumnPlan, plans_for
 from kmeander.preparation.rows import Column, Rows
@@ -110,8 +110,8 @@ class FittedPreparation:
         return np.array(self.names, dtype=object)
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout.of(self.columns, self.plans)
+    def _layout(self) -> ColumnLayout:
+        return ColumnLayout.of(self.columns, self.plans)
 
     @cached_property
     def unit(self) -> Numbers:

@@ -12,7 +12,7 @@ from kmeander.preparation.plan import ColumnPlan
 from kmeander.preparation.rows import Column
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """Where numbers and categories stand in rows, and where in points."""
 
     take: NDArray[np.intp] | None  # the numbers among a row's values; None where all are
@@ -22,7 +22,7 @@ class Layout(NamedTuple):
     levels: dict[str, dict[str, int]]
 
     @classmethod
-    def of(cls, columns: Sequence[Column], plans: Sequence[ColumnPlan]) -> Layout:
+    def of(cls, columns: Sequence[Column], plans: Sequence[ColumnPlan]) -> ColumnLayout:
         """Return the layout of these columns, planned so."""
         take: list[int] = []
         put: list[int] = []

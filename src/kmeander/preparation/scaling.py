@@ -32,7 +32,7 @@ _NEWEST = 0.5
 _OUTSIDE, _NORMAL_RANGE = 0.01, 4.652695748081682
 
 
-class Look(NamedTuple):
+class SpreadLook(NamedTuple):
     """What a sample of rows says of each column."""
 
     median: Numbers  # NaN where the column has no value
@@ -40,7 +40,7 @@ class Look(NamedTuple):
     spread: Numbers  # 0 where the column does not vary
 
 
-def look_at(sample: Numbers, scale: str, *, is_whole: bool = False) -> Look:
+def look_at(sample: Numbers, scale: str, *, is_whole: bool = False) -> SpreadLook:
     """Return median, mean and spread of the columns of a sample, in which NaN is nothing.
 
     `is_whole` says that there is none.
@@ -54,7 +54,7 @@ def look_at(sample: Numbers, scale: str, *, is_whole: bool = False) -> Look:
     n_rows, n_columns = sample.shape
     if not n_rows:
         nothing = np.full(n_columns, np.nan)
-        return Look(nothing, nothing, np.zeros(n_columns))
+        return SpreadLook(nothing, nothing, np.zeros(n_columns))
     ordered = np.sort(sample.T, axis=1)  # NaN last
     counts: Any = n_rows
     if not is_whole:
@@ -75,7 +75,7 @@ def look_at(sample: Numbers, scale: str, *, is_whole: bool = False) -> Look:
         deviation = np.sqrt((apart * apart).sum(axis=1) / np.maximum(counts, 1))
         spread = np.where(spread > 0, spread, deviation)
     largest = np.maximum(np.abs(ordered[:, 0]), np.abs(rank.at(1.0, down=True)))
-    return Look(median, mean, np.where(spread > ROUNDING * largest, spread, 0.0))
+    return SpreadLook(median, mean, np.where(spread > ROUNDING * largest, spread, 0.0))
 
 
 class _Ranks:
