@@ -87,11 +87,15 @@ void BatchNoise::begin(std::size_t scale, double rows, bool is_early) {
     const double batches = static_cast<double>(kScaleBatches[scale]);
     const double shrunk_by = batches_[0] >= kBatchesToCompare ? shrinkage() : kFirstShrinkage;
     const double alike = std::sqrt(static_cast<double>(size_)) * batches_[scale] / batches;
+    const double longest = static_cast<double>(kScaleBatches.back());
     rule_ = {
         .prior_sum = shrunk_by * batches * families_[scale],
         .prior_count = shrunk_by * batches,
         .prior_freedom = std::min(shrunk_by, (is_early ? kEarlyFreedom : kFirstFreedom) + alike),
         .per_batch = 1.0 / batches,
+        .long_sum = shrunk_by * longest * families_[kScales - 1],
+        // Longer scales count their batches by blocks, which is enough.
+        .long_count = scale == 0 ? shrunk_by * longest : HUGE_VAL,
         .rows = std::max(rows, 1.0),
         .cap = kCap,
         .kept = 1.0 - 1.0 / kMemory};

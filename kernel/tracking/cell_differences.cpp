@@ -79,6 +79,7 @@ CellDifferences compare_means(const ScoreSums &newest, const ScoreSums &older, s
             const double gap = found.now[at] - found.before[at];
             found.squares[at] = gap * gap / deviation;
             found.overall[j] += gap / deviation;
+            found.overall_before[j] += found.before[at] / deviation;
             precision[j] += 1.0 / deviation;
         }
     }
@@ -87,6 +88,7 @@ CellDifferences compare_means(const ScoreSums &newest, const ScoreSums &older, s
         if (!(precision[j] > 0.0)) continue;
         found.overall_squares[j] = squared(found.overall[j]) / precision[j];
         found.overall[j] /= precision[j];
+        found.overall_before[j] /= precision[j];
     }
     return found;
 }

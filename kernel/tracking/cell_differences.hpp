@@ -18,14 +18,16 @@ struct CellDifferences {
           now(k * width),
           before(k * width),
           overall_squares(n_overall),
-          overall(n_overall) {}
+          overall(n_overall),
+          overall_before(n_overall) {}
 
     std::size_t width;                    // statistics of a cell: one, or one for each column
     std::vector<double> squares;          // (k, width) of the difference over its deviation
     std::vector<double> rows;             // (k,) in the newest; 0 where a cell is not compared
     std::vector<double> now, before;      // (k, width)
     std::vector<double> overall_squares;  // of all cells together, as many as there are
-    std::vector<double> overall;          // difference of places, ratio of spreads
+    std::vector<double> overall;          // difference of all cells, and what it is one to:
+    std::vector<double> overall_before;   // both weighed by precision
     double overall_rows = 0.0;
 };
 

@@ -189,10 +189,11 @@ ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Comparison &
         for (std::size_t j = 0; j < n_overall; ++j) {
             if (!(deviates[j] > squared(level))) continue;
             const bool of_places = family == kOfPlaces;
+            const double before = differences.overall_before[j], gap = differences.overall[j];
             found.push_back({.kind = of_places ? FoundKind::kColumn : FoundKind::kSpread,
                              .n_batches = batches_of(scale),
                              .column = of_places ? static_cast<std::int32_t>(j) : -1,
-                             .value = differences.overall[j],
+                             .value = of_places ? gap : 1.0 + gap / std::max(before, kLeastSpread),
                              .z = std::sqrt(deviates[j])});
         }
     }
