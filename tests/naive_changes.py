@@ -67,10 +67,12 @@ class Noise:
         return max(4.0, min(100.0, 2 / between))
 
     def judge(
-        self, scale: int, family: float, z: dict[int, tuple[float, float]], more: float, early: bool
-    ) -> dict[int, float]:
+        self, scale: int, families: dict[int, float], z: dict[int, tuple[float, float]], more: float,
+        early: bool,
+    ) -> dict[int, float]:  # fmt: skip
         """How rare each z is, given with the rows of its cell; they are learned."""
         m, shrinkage = SCALES[scale], self.shrinkage()
+        family, long_family = families[scale], families[len(SCALES) - 1]
         alike = math.sqrt(self.size) * faded(self.batches[scale]) / m
         freedom = min(shrinkage, (14 if early else 6) + alike)
         found = {}
@@ -79,7 +81,15 @@ class Noise:
             count = faded([1.0] * len(shown))
             own = (faded(shown) + shrinkage * m * family) / (count + shrinkage * m)
             noise = 1 + (max(own, 1.0) - 1) * max(more, 1.0)
-            doubt = 1 / (freedom + count / m) + noise / (4 * max(rows, 1.0))
+            told = count / m
+            if scale == 0:  # noise that lasts adds up: the fewer batches have told something new
+                longest = self.shown[-1][i]
+                weight = shrinkage * SCALES[-1]
+                lasting = (faded(longest) + weight * long_family) / (
+                    faded([1.0] * len(longest)) + weight
+                )
+                told /= max(lasting / max(own, 1.0), 1.0)
+            doubt = 1 / (freedom + told) + noise / (4 * max(rows, 1.0))
             found[i] = as_normal(value**2 / noise, 1 / doubt)
             shown.append(min(value**2, 9 * noise))
         if z:
@@ -188,7 +198,7 @@ class ChangeTest:
             which = 0 if seasonal is None else 1
             self._compare(
                 found, scale, now, seasonal or older, size / (m * (usual_size or size)),
-                faded([1.0] * len(self.sizes)) < 20, self.known[which], families[which],
+                len(self.sizes) < 20, self.known[which], families[which],
             )  # fmt: skip
         n_far = self._far(found, far)
         self._trend(found)
@@ -226,7 +236,7 @@ class ChangeTest:
             pooled = (a * n + b * n_older) / (n + n_older)
             if pooled * n >= 1:
                 z[c], parts[c] = (share_deviate(a, n, b, n_older), pooled * n), a
-        rare = known.shares.judge(scale, family[0][scale], z, more, early)
+        rare = known.shares.judge(scale, family[0], z, more, early)
         found.update({("share", m, c): (parts[c], t) for c, t in rare.items()})
         self._all_of(found, "shares", scale, list(rare.values()), float(len(rare)), known)
         self._compare_means(found, scale, now, older, more, early, known, family)
@@ -270,7 +280,7 @@ class ChangeTest:
                 weighted = math.fsum(s / v for s, v, *_ in columns[j].values())
                 over_all[j] = weighted / precision
                 z[k * d + j] = (weighted / math.sqrt(precision), rows)
-        rare = known.places.judge(scale, family[1][scale], z, more, early)
+        rare = known.places.judge(scale, family[1], z, more, early)
         for c in judged:
             moved = [columns[j][c][0] * self.cells.sd[c][j] for j in range(d)]
             largest = max(rare[c * d + j] for j in range(d))
@@ -286,7 +296,7 @@ class ChangeTest:
         if precision > 0:
             weighted = math.fsum(s / v for s, v, *_ in table.values())
             z[k] = (weighted / math.sqrt(precision), rows)
-        rare = known.spreads.judge(scale, family[2][scale], z, more, early)
+        rare = known.spreads.judge(scale, family[2], z, more, early)
         found.update({("spread", m, c): (table[c][2] / max(table[c][3], 1e-12), rare[c])
                       for c in judged})  # fmt: skip
         if precision > 0:
@@ -325,16 +335,16 @@ class ChangeTest:
 
     def _trend(self, found: Found) -> None:
         n = len(self.batches)
-        if self.origin is None or n < 72 or (self.period and (n - 36) % self.period):
+        if n < 36 or (self.period and (n < 72 or (n - 36) % self.period)):
             return
-        older = self._older(1)
+        older, origin = self._older(1), self.origin if self.period else None
         for c in range(self.cells.k):
-            if older.rows(c) >= 3 and self.origin.rows(c) >= 6:
-                moved = math.dist(
-                    [s / older.mass[c] for s in older.scores[c]],
-                    [s / self.origin.mass[c] for s in self.origin.scores[c]],
-                )
-                if moved > 2:
+            if older.rows(c) >= 3 and (origin is None or origin.rows(c) >= 6):
+                centre = [0.0] * len(older.scores[c])
+                if origin is not None:
+                    centre = [s / origin.mass[c] for s in origin.scores[c]]
+                moved = math.dist([s / older.mass[c] for s in older.scores[c]], centre)
+                if moved > 2.5:
                     found["trend", n, c] = (moved, 0.0)
 
     def _learn(self, newest: Tally, size: int) -> None:
@@ -345,3 +355,38 @@ class ChangeTest:
             self.origin = self._older(1)
         if self.period and len(self.batches) >= 12:
             self._add_to_cycles(*self.batches[-12])
+
+
+def evidence(
+    masses: Any, sums: Any, scatter: Any, decay: Any, since: Any, index: int
+) -> list[dict[str, float]]:
+    """How the newest batch differs from those of each cluster's chapter, all points of weight 1."""
+    n_batches, n_clusters = len(masses), len(masses[0])
+    numbers = [index - n_batches + 1 + b for b in range(n_batches)]
+    found = []
+    for k in range(n_clusters):
+        freedom = sum(max(masses[b][k] - 1, 0) for b in range(n_batches))
+        variance = sum(scatter[b][k] for b in range(n_batches)) / freedom if freedom else 0.0
+        chapter = [b for b in range(n_batches - 1) if numbers[b] >= since[k]]
+        n_old = sum(decay[b] * masses[b][k] for b in chapter)
+        n_old_squared = sum(decay[b] ** 2 * masses[b][k] for b in chapter)
+        squared = noise = 0.0
+        n_new = masses[-1][k]
+        if n_new > 0 and n_old > 0:
+            mean = [sum(decay[b] * sums[b][k][j] for b in chapter) / n_old
+                    for j in range(len(sums[0][k]))]  # fmt: skip
+            squared = sum((s / n_new - m) ** 2 for s, m in zip(sums[-1][k], mean, strict=True))
+            noise = variance * (1 / n_new + n_old_squared / n_old**2)
+            noise += 1e-22 * sum(m * m for m in mean)
+        everybody = sum(decay[b] * sum(masses[b]) for b in chapter)
+        everybody_squared = sum(decay[b] ** 2 * sum(masses[b]) for b in chapter)
+        found.append({
+            "variance": variance,
+            "freedom": freedom,
+            "squared_shift": squared,
+            "noise": noise,
+            "share": n_new / sum(masses[-1]),
+            "share_before": n_old / everybody if everybody else 0.0,
+            "points_before": everybody**2 / everybody_squared if everybody_squared else 0.0,
+        })  # fmt: skip
+    return found

@@ -81,7 +81,7 @@ nb::tuple saved(const ChangeTestBox &self) {
     const kmeander::ChangeTestArrays arrays = self.test->arrays();
     return nb::make_tuple(
         nb::make_tuple(cells.k(), cells.d(), self.test->period(), arrays.n_in_chapter, arrays.phase,
-                       arrays.n_plain, arrays.in_season ? 1 : 0),
+                       arrays.n_plain, arrays.in_season ? 1 : 0, arrays.n_tested),
         cells.n_independent(),
         nb::make_tuple(copied(cells.centres()), copied(cells.inverse()), copied(arrays.latest),
                        copied(arrays.latest_phases), copied(arrays.older), copied(arrays.origin),
@@ -93,7 +93,7 @@ nb::tuple saved(const ChangeTestBox &self) {
 
 void restore(ChangeTestBox *place, const std::vector<std::size_t> &counts, double n_independent,
              const std::vector<Weights> &arrays) {
-    need(counts.size() == 7 && arrays.size() == 14, "not a saved change test");
+    need(counts.size() == 8 && arrays.size() == 14, "not a saved change test");
     const std::size_t k = counts[0], d = counts[1], period = counts[2];
     const auto span = [&](std::size_t at) { return span_of(arrays[at]); };
     need(k > 0 && d > 0 && k <= span(0).size() && span(0).size() % k == 0 &&
@@ -114,6 +114,7 @@ void restore(ChangeTestBox *place, const std::vector<std::size_t> &counts, doubl
                                              .is_known = span(8),
                                              .phase = counts[4],
                                              .n_plain = counts[5],
+                                             .n_tested = counts[7],
                                              .in_season = counts[6] != 0,
                                              .noise_squares = span(9),
                                              .noise_counts = span(10),

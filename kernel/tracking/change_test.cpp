@@ -19,7 +19,7 @@ constexpr double kOlderKept = 0.97;
 constexpr double kMemory = 300.0;
 
 // Batches from which the noise is taken to be known.
-constexpr double kEarlyBatches = 20.0;
+constexpr std::size_t kEarlyBatches = 20;
 
 // Batches, in units of the scale, for which independence of the statistics counts.
 constexpr double kTogetherPrior = 20.0;
@@ -67,6 +67,7 @@ std::shared_ptr<const ChangeTest> ChangeTest::in_chapter(std::shared_ptr<const C
     std::copy_n(known_.begin(), std::min(known_.size(), next->known_.size()), next->known_.begin());
     next->rows_ = rows_;
     next->n_batches_ = n_batches_;
+    next->n_tested_ = n_tested_;
     next->phase_ = period > 0 ? phase_ % period : 0;
     if (keeps_cycles) {
         next->season_ = season_;
@@ -136,7 +137,7 @@ ChangeTest::Outcome ChangeTest::after(const BatchView &batch, const Partition &a
             .newest = &block,
             .older = in_season ? &usual : &older_[number],
             .rows = block.total_mass() / (static_cast<double>(n_batches) * rows),
-            .is_early = n_batches_ < kEarlyBatches,
+            .is_early = n_tested_ < kEarlyBatches,
             .known = &next->known_[in_season ? 1 : 0]};
         next->test_scale(scale, levels, outcome.changes);
     }
@@ -283,19 +284,23 @@ std::size_t ChangeTest::test_far(Buffer<double> far, std::vector<FoundChange> &f
     return n_far;
 }
 
-// A walk that no comparison of neighbours finds: the older batches now, against those when the
-// chapter was young. In a season both are of the same phase.
+// A walk that no comparison of neighbours finds: where the older batches lie now, in cells that
+// stand where the clusters were when the chapter began. In a season the centre of a cell is that of
+// one phase; then the older batches are compared with those of the same phase at the beginning.
 void ChangeTest::test_trend(std::vector<FoundChange> &found) const {
-    if (!origin_ || n_in_chapter_ < 2 * kOriginBatches) return;
-    if (period() > 0 && (n_in_chapter_ - kOriginBatches) % period() != 0) return;
+    if (n_in_chapter_ < kOriginBatches) return;
+    if (period() > 0 && (!origin_ || n_in_chapter_ < 2 * kOriginBatches ||
+                         (n_in_chapter_ - kOriginBatches) % period() != 0))
+        return;
     const std::size_t d = cells_->d();
     for (std::size_t c = 0; c < cells_->k(); ++c) {
-        if (!has_rows(older_[0].rows(c), origin_->rows(c))) continue;
+        const double beginning = period() > 0 ? origin_->rows(c) : HUGE_VAL;
+        if (!has_rows(older_[0].rows(c), beginning)) continue;
         double moved = 0.0, largest = 0.0;
         std::size_t column = 0;
         for (std::size_t j = 0; j < d; ++j) {
-            const double off = squared(older_[0].scores(c)[j] / older_[0].mass(c) -
-                                       origin_->scores(c)[j] / origin_->mass(c));
+            const double then = period() > 0 ? origin_->scores(c)[j] / origin_->mass(c) : 0.0;
+            const double off = squared(older_[0].scores(c)[j] / older_[0].mass(c) - then);
             moved += off;
             if (off > largest) {
                 largest = off;
@@ -316,6 +321,7 @@ void ChangeTest::learn(std::shared_ptr<const ScoreSums> newest) {
     rows_ = kept * rows_ + newest->total_mass();
     n_batches_ = kept * n_batches_ + 1.0;
     ++n_in_chapter_;
+    ++n_tested_;
     if (n_plain_ > 0) --n_plain_;
     latest_.push_front({std::move(newest), phase_});
     for (std::size_t scale = 0; scale < kScales; ++scale) {
@@ -323,7 +329,8 @@ void ChangeTest::learn(std::shared_ptr<const ScoreSums> newest) {
         older_[scale].decay(kOlderKept);
         older_[scale].add(*latest_[kScaleBatches[scale] - 1].sums);
     }
-    if (n_in_chapter_ == kOriginBatches) origin_ = std::make_shared<ScoreSums>(older_[0]);
+    if (period() > 0 && n_in_chapter_ == kOriginBatches)
+        origin_ = std::make_shared<ScoreSums>(older_[0]);
     if (latest_.size() < kScaleBatches.back()) return;
     // The newest of the next comparison will be with the others. What is compared with past cycles
     // is no part of them.
@@ -335,7 +342,7 @@ UsualNoise ChangeTest::usual_noise() const {
     const bool has_cycles = period() > 0 && known_[1].noise[kOfPlaces].n_batches(0) > 0.0;
     const std::vector<BatchNoise> &noise = known_[has_cycles ? 1 : 0].noise;
     return {noise[kOfShares].usual(), noise[kOfPlaces].usual(), noise[kOfSpreads].usual(),
-            n_batches_};
+            n_tested_};
 }
 
 }  // namespace kmeander

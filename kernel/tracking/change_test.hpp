@@ -51,7 +51,8 @@ struct ChangeLevels {
 
 // Design effects of the three families in single batches, and from how many batches.
 struct UsualNoise {
-    double share, place, spread, n_batches;
+    double share, place, spread;
+    std::size_t n_batches;
 };
 
 // All of a test but its cells, as arrays to save; and the same where they are read.
@@ -65,7 +66,7 @@ struct ChangeTestState {
     Array<double> latest_phases;  // (batches,) in the cycle
     Array<double> phases;         // (period, sums) of past cycles
     Array<double> is_known;       // (period,) whether there were any
-    std::size_t phase = 0, n_plain = 0;
+    std::size_t phase = 0, n_plain = 0, n_tested = 0;
     bool in_season = false;
     // Each first beside the batches before, then beside past cycles.
     Array<double> noise_squares, noise_counts;  // by family, then scale, then statistic
@@ -163,7 +164,7 @@ private:
     std::size_t n_in_chapter_ = 0;
     std::deque<Latest> latest_;                // the newest first
     std::vector<ScoreSums> older_;             // per scale, decayed
-    std::shared_ptr<const ScoreSums> origin_;  // the older ones when the chapter was young
+    std::shared_ptr<const ScoreSums> origin_;  // in a season, the older ones when it was young
     std::vector<double> farthest_;             // per batch of the chapter
     Season season_;
     std::size_t phase_ = 0;     // of the newest batch
@@ -171,6 +172,7 @@ private:
     bool in_season_ = false;    // whether the newest batch was
     std::vector<Known> known_;  // beside the batches before; in a season beside past cycles, too
     double rows_ = 0.0, n_batches_ = 0.0;  // of all batches so far, forgetting
+    std::size_t n_tested_ = 0;             // the same, without forgetting
 };
 
 }  // namespace kmeander

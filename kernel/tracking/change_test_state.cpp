@@ -28,6 +28,7 @@ ChangeTest::ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
     n_in_chapter_ = saved.n_in_chapter;
     phase_ = saved.phase;
     n_plain_ = saved.n_plain;
+    n_tested_ = saved.n_tested;
     in_season_ = saved.in_season;
     for (std::size_t b = 0; b < n_latest; ++b) {
         const double phase = saved.latest_phases[b];
@@ -69,6 +70,7 @@ ChangeTestArrays ChangeTest::arrays() const {
                            .farthest = farthest_,
                            .phase = phase_,
                            .n_plain = n_plain_,
+                           .n_tested = n_tested_,
                            .in_season = in_season_};
     const auto append = [](std::vector<double> &to, const auto &from) {
         to.insert(to.end(), from.begin(), from.end());

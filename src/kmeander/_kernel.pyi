@@ -232,7 +232,7 @@ class ChangeTest:
         ChangeTest, list[tuple[int, int, int, int, float, float, float]], int
     ]: ...  # with the batch; what changed; far rows
     @property
-    def noise(self) -> tuple[float, float, float, float]: ...  # shares, places, spreads; batches
+    def noise(self) -> tuple[float, float, float, int]: ...  # shares, places, spreads; batches
     @property
     def n_in_chapter(self) -> int: ...
     @property

@@ -84,7 +84,7 @@ class Event:
         z += f" ({', '.join(doubts)})" if doubts else ""
         value, was = self.value or 0.0, self.was or 0.0
         return {
-            "drift": f"drift: error {_times(1 + value)} what was expected{z}",
+            "drift": _drift_words(self.value) + z,
             "born": f"cluster {self.cluster} was born with {value:.1%} of the batch",
             "split": f"cluster {self.cluster} split from {self.other}",
             "died": f"cluster {self.cluster} died",
@@ -110,6 +110,13 @@ class Event:
                 f"not an event: {shown(plain)}. Its kind must be one of {', '.join(KINDS)}."
             )
         return cls(**record_values(cls, plain, "the event"))
+
+
+def _drift_words(epsilon: float | None) -> str:
+    """Return what a drift did to the error; rows may lie elsewhere without costing more."""
+    if epsilon is None or epsilon <= 0:
+        return "drift without a larger error"
+    return f"drift: error {_times(1 + epsilon)} what was expected"
 
 
 def _times(ratio: float) -> str:

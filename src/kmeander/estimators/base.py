@@ -130,7 +130,7 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def acknowledge(self) -> Self:
         """Take the present as the baseline: what has changed so far is not told again.
 
-        Part of the state that is saved. No centroid depends on it.
+        Part of the state that is saved. Learning does not look at it.
         """
         if not hasattr(self, "cluster_centers_"):
             raise NotFittedError(self._why_not_fitted())

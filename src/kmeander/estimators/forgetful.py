@@ -71,10 +71,12 @@ class ForgetfulKMeans(StreamKMeans):
         By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
     alarm_rate : float, default=0.001
         Share of the batches of a stream that does not change which may raise an alarm (``drift``,
-        ``moved``, ``grew``, ``shrank`` and ``trend`` together). No centroid depends on it.
+        ``moved``, ``grew``, ``shrank`` and ``trend`` together). Learning does not look at alarms;
+        but they decide which row a new cluster takes, and local search draws row by row.
     season : int, optional
         Batches after which the stream repeats itself, such as 24 where a batch is an hour: each is
-        then compared with the same phase of past cycles. No centroid depends on it.
+        then compared with the same phase of past cycles. As for `alarm_rate`, learning does not
+        look at it.
     random_state : int, RandomState, Generator or None, default=None
         Decides the k-means++ seedings. Read at the first batch, when one seed is drawn and kept;
         None takes it from the system, not from NumPy's global generator.

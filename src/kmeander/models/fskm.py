@@ -71,10 +71,12 @@ class FSKM(StreamModel):
         As for `weighted_lloyd`, for the K-means on the batch and for the window, each.
     alarm_rate : float, default=0.001
         Share of the batches of a stream that does not change which may raise an alarm (``drift``,
-        ``moved``, ``grew``, ``shrank`` and ``trend`` together). No centroid depends on it.
+        ``moved``, ``grew``, ``shrank`` and ``trend`` together). Learning does not look at alarms;
+        but they decide which row a new cluster takes, and local search draws row by row.
     season : int, optional
         Batches after which the stream repeats itself, such as 24 where a batch is an hour: each is
-        then compared with the same phase of past cycles. No centroid depends on it.
+        then compared with the same phase of past cycles. As for `alarm_rate`, learning does not
+        look at it.
     prepare : {None, "auto"} or Preparation, optional
         How `learn` turns rows of a table into points; `step` takes points.
     random_state : int, Generator, RandomState or None

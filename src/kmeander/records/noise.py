@@ -18,7 +18,7 @@ class Noise:
     share, place, spread : float
         Of the shares of clusters, of their means, and of the scatter about these.
     n_batches : int
-        Batches from which that is known; beyond a few hundred the oldest are forgotten.
+        Batches from which that is known; of a few hundred the oldest count less and less.
 
     Examples
     --------

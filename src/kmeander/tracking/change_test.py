@@ -114,7 +114,7 @@ class Chapter(NamedTuple):
     def noise(self) -> Noise:
         """How much more statistics vary between batches than independent rows would make them."""
         share, place, spread, n_batches = self.test.noise
-        return Noise(share, place, spread, round(n_batches))
+        return Noise(share, place, spread, n_batches)
 
     def state(self) -> dict[str, Any]:
         """Return everything as arrays and numbers."""

@@ -19,8 +19,8 @@ from kmeander.events import Event
 from kmeander.kmeans.lloyd import WindowFit
 from kmeander.tracking.lineage import LASTED, NOBODY, Lineage, Sleeper, endings
 
-# A newborn cluster has lasted when it has had this share of two batches in a row, or half of an
-# equal share where there are many clusters, and this number of rows in all.
+# A newborn cluster has lasted when it has had this share of `LASTED` batches in a row, or half of
+# an equal share where there are many clusters, and this number of rows in all.
 LASTING_SHARE = 0.02
 LASTING_ROWS = 10.0
 # One that begins with this share of a batch is told at once.

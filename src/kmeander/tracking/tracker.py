@@ -183,7 +183,9 @@ def _changes_told(
         if change.kind is ChangeKind.TREND:
             event = Event("trend", number, value=change.value, over=change.n_batches)
         elif change.kind is ChangeKind.PLACE:
-            value = _distance(change, row, before, fit)
+            # In a season the centroid before the batch is that of another phase.
+            in_season = tested.chapter.season is not None
+            value = change.value if in_season else _distance(change, row, before, fit)
             sd = _radius(before.lineage, row)
             event = Event(
                 "moved", number, value=value, z=change.z, over=_over(change),
