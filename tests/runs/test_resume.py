@@ -586,6 +586,31 @@ def test_a_run_that_an_earlier_version_was_writing_goes_on_for_ever(
     assert len(lines_in(out / "bad.ndjson")) == 1
 
 
+def test_a_run_with_missing_values_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    rows = np.concatenate(STREAM)
+    lines = [",".join(map(repr, row)) for row in rows.tolist()]
+    lines[40] = "1,,2"
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c\n" + "\n".join(lines) + "\n")
+    settings: Any = {"batch_size": 30, "prepare": "auto", "tell": lambda _: None}
+    whole = expected_of(path, tmp_path / "whole", settings)
+
+    def crash(progress: Progress) -> None:
+        if progress.summary.n_batches == 5:
+            raise ZeroDivisionError
+
+    out = make(tmp_path / "out")
+    with pytest.raises(ZeroDivisionError):
+        run(path, **small(out, **settings), on_progress=crash)
+    assert run(path, **small(out, **settings)).resumed_at == 4
+    assert contents(out) == whole
+
+
+def expected_of(source: Path, out: Path, settings: Any) -> dict[str, bytes]:
+    run(source, **small(make(out), **settings))
+    return contents(out)
+
+
 def test_loading_goes_on_where_the_run_was(tmp_path: Path) -> None:
     run(STREAM[:5], 3, model_out=tmp_path / "model.km", random_state=4)
     model = load(tmp_path / "model.km")

@@ -171,6 +171,10 @@ def _weights(
     return found
 
 
+# Rows as they came, missing values included, from which units are learned.
+_WITH_GAPS = "it: preparation: scale: kept"
+
+
 def _refuse_nan(value: Any, where: str) -> None:
     """Refuse what is not a number, wherever it stands: nothing that is stored may be."""
     if isinstance(value, np.ndarray):
@@ -178,7 +182,8 @@ def _refuse_nan(value: Any, where: str) -> None:
             raise InputError(f"{where} holds NaN.")
     elif isinstance(value, Mapping):
         for name, inside in value.items():
-            _refuse_nan(inside, f"{where}: {name}")
+            if (within := f"{where}: {name}") != _WITH_GAPS:
+                _refuse_nan(inside, within)
     elif isinstance(value, list | tuple):
         for inside in value:
             _refuse_nan(inside, where)
