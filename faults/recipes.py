@@ -124,10 +124,10 @@ def timed_gzip(folder: Path) -> Path:
 
 RECIPES = (
     Recipe(
-        "CSV, Parquet parts, bad rows, prepared",
+        "CSV, Parquet parts, bad rows",
         csv_with_bad_rows,
         lambda out, _: {
-            "batch_size": 25, "id_column": "id", "prepare": "auto", "checkpoint_every": 5,
+            "batch_size": 25, "id_column": "id", "checkpoint_every": 5,
             "steps": str(out / "steps.jsonl"), "assignments": f"{out / 'rows'}/",
             "bad_rows": str(out / "bad.ndjson"), "centroids": str(out / "clusters.csv"),
             "model_out": str(out / "model.km"),

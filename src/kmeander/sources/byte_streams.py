@@ -100,7 +100,7 @@ class FileBytes:
         data: bytes = explained(self._path, lambda: self._stream.read(size))
         if self.ends:
             return data
-        self._check_unchanged(len(data))
+        explained(self._path, lambda: self._check_unchanged(len(data)))
         if data:
             self._newest = (self._newest + data)[-CHECKED:]
             return data
