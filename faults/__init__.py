@@ -3,4 +3,11 @@
 A module has one function, ``rows(quick: bool) -> Iterator[Row]``, and a line in `KINDS`.
 """
 
-KINDS = ("kills", "power_loss", "input_output_errors", "long_streams", "brokers")
+KINDS = (
+    "kills",
+    "power_loss",
+    "input_output_errors",
+    "long_streams",
+    "brokers",
+    "poison",
+)

@@ -43,6 +43,13 @@ class PlainValues:
         self._values = values
         self._what = what
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def names(self) -> list[str]:
+        """Return all names that there are."""
+        return list(self._values)
+
     def _taken(
         self, name: str, default: Any, rule: str, fits: Callable[[Any], bool], *, least: float
     ) -> Any:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from kmeander.arrays import LARGEST_VALUE
 from kmeander.exceptions import InputError
 from kmeander.models.rho_choice import RHOS
-from kmeander.plain_values import PlainValues, is_number
+from kmeander.plain_values import PlainValues, is_number, is_whole
 
 _FLOATS = (np.float64, np.float32)
+_SQUARED = 1e280  # a sum of squares of values within their limits
 _HEAVIEST = 1e45  # of a mean that stands for any number of rows
 
 # Points, and weights where they have any.
@@ -47,6 +48,9 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
     lineage = state.inside("lineage", None)
     if lineage is not None and centroids is not None:
         _check_lineage(lineage, n_clusters, d)
+    chapter = state.inside("chapter", None)
+    if chapter is not None:
+        _check_chapter(chapter, n_clusters)
     step = state.inside("step", None if n_steps == 0 else ...)
     if step is not None and centroids is not None:
         step.number("surrogate_error", ..., least=0.0)
@@ -138,6 +142,28 @@ def _check_lineage(lineage: PlainValues, k: int, d: int | None) -> None:
             rule="of numbers of at least 0",
         )  # fmt: skip
     lineage.array("ended", ..., dtypes=(np.int64,), shape=(None, 2))
+    lineage.array("dropped", None, dtypes=(np.int64,), shape=(None, 2))
+    for name in ("batches", "parents"):
+        lineage.array(name, None, dtypes=(np.int64,), shape=(k,))
+    _weights(lineage, "held", k, None)
+    asleep = lineage.items("asleep", (), each=lambda one: isinstance(one, dict), rule="objects")
+    for one in asleep:
+        sleeper = PlainValues(one, "a cluster that is asleep")
+        for name in ("number", "heir", "since"):
+            sleeper.whole(name)
+        sleeper.array("home", shape=(d,))
+        sleeper.number("variance", least=0.0)
+
+
+def _check_chapter(chapter: PlainValues, k: int) -> None:
+    chapter.array("ids", dtypes=(np.int64,), shape=(k,))
+    chapter.items("counts", each=is_whole, rule="whole numbers")
+    chapter.number("n_independent")
+    chapter.items(
+        "arrays",
+        each=lambda one: isinstance(one, np.ndarray) and bool((np.abs(one) <= _SQUARED).all()),
+        rule="arrays of moderate numbers",
+    )
 
 
 def _places(

@@ -39,7 +39,8 @@ def errors(moments: Sequence[Moment]) -> Columns:
 def epsilons(moments: Sequence[Moment]) -> Columns:
     """Return the estimates of epsilon with their band."""
     epsilon = np.array([moment.epsilon for moment in moments])
-    se = np.array([moment.epsilon_se for moment in moments])
+    # Beyond that a band is drawn nowhere, and its end would be infinite.
+    se = np.clip([moment.epsilon_se for moment in moments], -1e300, 1e300)
     return {
         "batch": np.array([moment.index for moment in moments]),
         "epsilon": epsilon,

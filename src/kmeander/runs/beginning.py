@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kmeander.exceptions import CheckpointError, StreamError, argument
+from kmeander.exceptions import CheckpointError, StreamError, argument, shown
 from kmeander.preparation import Preparation
+from kmeander.runs.stored_run import check_run
 from kmeander.sinks import Sink
 from kmeander.storage.checkpoint_folder import CheckpointFolder
+
+# What an end of another kind raises where an output is compared with it.
+_NO_END = (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError)
 
 
 def newest_complete(
@@ -34,6 +38,7 @@ def newest_complete(
     """
     refused: StreamError | None = None
     for state in states:
+        check_run(state, sinks, folder)
         _check_identity(folder, state, identity())
         try:
             for name, sink in sinks.items():
@@ -41,6 +46,11 @@ def newest_complete(
         except StreamError as error:
             refused = refused or error
             continue
+        except _NO_END as error:
+            raise CheckpointError(
+                f"{folder.name} holds a checkpoint that kmeander has not written: it does not know "
+                f"where the outputs end ({shown(error)}). Restore it from a copy."
+            ) from error
         if refused is not None:
             notify(f"{refused} Going back to the checkpoint before it.")
         folder.go_on_from_here()
@@ -63,8 +73,6 @@ def refuse_full_outputs(folder: CheckpointFolder, sinks: Mapping[str, Sink]) -> 
 def _check_identity(
     folder: CheckpointFolder, state: Mapping[str, Any], identity: Mapping[str, Any]
 ) -> None:
-    if state.get("kind") != "run":
-        raise CheckpointError(f"{folder.path} does not hold the checkpoints of a run.")
     for what, now in identity.items():
         before = state["identity"].get(what)
         if before != now:
@@ -87,4 +95,4 @@ def _shown(value: Any) -> str:
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
         return "auto" if value == Preparation().to_dict() else "rules of its own"
-    return "none" if value is None else str(value)
+    return "none" if value is None else value if isinstance(value, str) else shown(value)

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from kmeander.exceptions import InputError
+from kmeander.exceptions import InputError, StreamError
 from kmeander.json_text import from_json
 from kmeander.records import Step
 from kmeander.sinks.contract import LearnedBatch
@@ -49,7 +49,14 @@ class StepLines(LineSink):
             line["words"] = self._words(learned.step)
         if learned.step.index == 0:
             line["run"] = self._facts()
-        self.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
+        try:
+            text = json.dumps(line, allow_nan=False, separators=(",", ":"))
+        except ValueError as error:
+            raise StreamError(
+                f"batch {learned.step.index} has numbers that are not finite, to which no stream "
+                "leads: what the run went on from is damaged. Restore it from a copy."
+            ) from error
+        self.append(text + "\n")
 
 
 def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:

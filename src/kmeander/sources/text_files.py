@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from kmeander.exceptions import InputError, argument
+from kmeander.plain_values import PlainValues
 from kmeander.sources import line_parsing
 from kmeander.sources.already_read import KEPT, ReadBytes, check_same
 from kmeander.sources.block import BadRow, Position, RowLocation
@@ -135,8 +136,9 @@ class TextFile:
         self._form.select(selection)
         self._read = ReadBytes()
         row, offset = 0, self._n_before_rows
-        if place is not None and place["byte"] > offset:
-            row, offset = place["row"], place["byte"]
+        byte = 0 if place is None else PlainValues(place, "the position").whole("byte")
+        if place is not None and byte > offset:
+            row, offset = place["row"], byte
             blocks = self._from(offset, place)
         else:
             blocks = self._from(offset, None)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from kmeander.exceptions import CheckpointError, argument
+from kmeander.exceptions import CheckpointError, argument, shown
+from kmeander.plain_values import is_whole
 from kmeander.storage import checkpoint
 from kmeander.storage.filesystem import InUseError, filesystem_of, joined
 
@@ -91,9 +92,14 @@ class CheckpointFolder:
                 continue
             except OSError as error:
                 raise self._failure("read", error) from error
-            if state.get("layout", 0) > LAYOUT:
+            layout = state.get("layout", 0)
+            if not is_whole(layout):
+                damaged = CheckpointError(f"{self._file(number)} has layout {shown(layout)}.")
+                notify(f"{damaged} Trying the checkpoint before it.")
+                continue
+            if layout > LAYOUT:
                 raise checkpoint.NewerFormatError(
-                    f"{self._file(number)} has layout {state['layout']}, this kmeander reads "
+                    f"{self._file(number)} has layout {layout}, this kmeander reads "
                     f"{LAYOUT}. Install a newer kmeander."
                 )
             n_whole += 1

@@ -124,6 +124,8 @@ def measure_arrival(
     scatter = math.sqrt(1 + batch.n_points / n_known)
     se = found.error / expected_error * found.relative_se * scatter
     estimate = Estimate(error / expected_error - 1, se)
+    if math.isinf(estimate.epsilon) or math.isinf(se):  # as good as no error expected
+        return DriftTest(error, found.partition)
     return DriftTest(error, found.partition, estimate, estimate.z(baseline, batch.n_points))
 
 

@@ -1,0 +1,80 @@
+"""What a run's checkpoint must hold before it is gone on from: a file may be damaged, or hostile.
+
+The model sees to its own part (`models.stored_state`), each output to where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kmeander.exceptions import CheckpointError, InputError, shown
+from kmeander.plain_values import PlainValues, are_moderate, is_plain
+from kmeander.storage.checkpoint_folder import CheckpointFolder
+
+
+def check_run(state: Mapping[str, Any], outputs: Iterable[str], folder: CheckpointFolder) -> None:
+    """Refuse a state whose parts are not what they are taken for.
+
+    Parameters
+    ----------
+    state : mapping
+    outputs : iterable of str
+        Those whose ends it must know.
+    folder : CheckpointFolder
+    """
+    kind = state.get("kind")
+    if not isinstance(kind, str) or kind != "run":
+        raise CheckpointError(f"{folder.path} does not hold the checkpoints of a run.")
+    try:
+        given = PlainValues(state, "it")
+        given.inside("identity")
+        if not all(map(_is_said, state["identity"].values())):
+            raise InputError("it belongs to a run whose arguments are no plain values.")
+        given.text("instruction_set")
+        n_features = given.inside("model").whole("n_features", None)
+        ends = given.inside("outputs")
+        missing = [name for name in outputs if name not in ends]
+        if missing:
+            raise InputError(f"it does not know where {missing[0]} ends.")
+        position = given.inside("position")
+        position.whole("period", None)
+        source = position.inside("source", None)
+        if source is not None:
+            _check_position(source)
+        scaled = given.inside("standardize", None)
+        if scaled is not None:
+            scaled.array("mean", shape=(n_features,), fits=are_moderate)
+            scale = scaled.array("scale", shape=(n_features,), fits=are_moderate)
+            if not (scale > 0).all():
+                raise InputError(f"it has scales {shown(scale.tolist())}, which must be above 0.")
+    except InputError as error:
+        raise CheckpointError(
+            f"{folder.name} holds a checkpoint that kmeander has not written: {error} Restore it "
+            "from a copy."
+        ) from error
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a value is text, a number, or a list or an object of such."""
+    if isinstance(value, Mapping):
+        return all(map(_is_said, value.values()))
+    return all(map(_is_said, value)) if isinstance(value, list) else is_plain(value)
+
+
+def _check_position(source: PlainValues) -> None:
+    """Check where a source stands: in a file, after a row, or at the offsets of a topic."""
+    if "file" in source:
+        for name in ("index", "start"):
+            source.whole(name, least=0)
+        source.text("file")
+        place = source.inside("place")
+        place.whole("row", least=0)
+        place.whole("byte", 0, least=0)
+        return
+    source.whole("row", least=0)
+    offsets = source.inside("offsets", None)
+    for partition in () if offsets is None else offsets.names():
+        offsets.whole(partition, least=0)
+        if not partition.isdecimal():
+            raise InputError(f"it has a partition {shown(partition)}, which is no number.")
