@@ -64,9 +64,30 @@ def draw_seeds(
 ) -> Seeds:
     """Draw rows by k-means++.
 
-    They are fewer than asked for where there are fewer distinct points of positive weight.
+    They are fewer than asked for where there are fewer distinct points of positive weight. Points
+    that are enough, but lie so near that no distance tells them apart, are refused.
     """
-    return _drawn(Remembered(points, weights), n_clusters, rng, n_threads)
+    seeds = _drawn(Remembered(points, weights), n_clusters, rng, n_threads)
+    if len(seeds.rows) < n_clusters:
+        _refuse_tiny_differences(points, weights, seeds, n_clusters)
+    return seeds
+
+
+def _refuse_tiny_differences(
+    points: Points, weights: Weights | None, seeds: Seeds, n_clusters: int
+) -> None:
+    """Refuse points that differ, but by so little that the squares of their distances are 0."""
+    there = points if weights is None else points[weights > 0]
+    distinct = np.unique(there + 0.0, axis=0)  # -0.0 is 0.0
+    n_distinct, n_told_apart = len(distinct), len(seeds.rows)
+    if n_distinct == n_told_apart or (n_told_apart > 1 and n_distinct < n_clusters):
+        return
+    widest = float(np.max(np.ptp(distinct.astype(np.float64), axis=0)))
+    raise InputError(
+        f"X has {n_distinct} distinct points of which {n_told_apart} can be told apart: "
+        f"differences below 1e-160 have squares that are 0 (the widest column spans {widest:g}). "
+        "Rescale the columns."
+    )
 
 
 def _drawn(batch: Remembered, n_clusters: int, rng: np.random.Generator, n_threads: int) -> Seeds:
