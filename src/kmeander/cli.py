@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
-from kmeander.exceptions import ArgumentError, KmeanderError, arguments_written_by
+from kmeander.exceptions import ArgumentError, KmeanderError, arguments_written_by, printable
 
 try:
     import typer
@@ -60,9 +60,13 @@ def main() -> None:
     try:
         app()
     except ArgumentError as error:
-        print(f"kmeander {' '.join(sys.argv[1:2])}: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(error, 2)
     except KmeanderError as error:
-        sys.exit(f"kmeander {' '.join(sys.argv[1:2])}: {error}")
+        _end(error, 1)
     except OSError as error:  # a full disk, a device that is gone; click has seen to closed pipes
-        sys.exit(f"kmeander {' '.join(sys.argv[1:2])}: {error}")
+        _end(error, 1)
+
+
+def _end(error: Exception, code: int) -> NoReturn:
+    print(printable(f"kmeander {' '.join(sys.argv[1:2])}: {error}"), file=sys.stderr)
+    sys.exit(code)

@@ -88,6 +88,19 @@ def arguments_written_by(style: Style) -> Iterator[None]:
         _style = before
 
 
+def printable(text: str) -> str:
+    r"""Return text in which a terminal finds nothing to obey: control characters as escapes.
+
+    Examples
+    --------
+    >>> printable("caf\xe9 \x1b[31mred\n")
+    'caf\xe9 \\x1b[31mred\\n'
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 _LONGEST_INTEGER = 3322  # bits: a thousand digits
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80

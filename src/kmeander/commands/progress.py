@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kmeander.commands.words import compact, say
+from kmeander.exceptions import printable
 
 if TYPE_CHECKING:
     from kmeander.records import Step
@@ -65,7 +66,7 @@ def event_line(index: int, words: list[str]) -> str:
     shown = words[:WORDS_PER_LINE]
     if len(words) > len(shown):
         shown.append(f"and {len(words) - len(shown)} more")
-    return f"batch {index}: {'; '.join(shown)}"
+    return printable(f"batch {index}: {'; '.join(shown)}")
 
 
 def style_of(step: Step) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from kmeander.commands.values import names
+from kmeander.commands.words import say
 
 
 class ChangeKind(StrEnum):
@@ -77,8 +77,8 @@ def simulate(
         seed=seed,
     )
     path = simulation.write(out, what=write.value)
-    print(f"{path}: {simulation.describe(write.value)}", file=sys.stderr)
+    say(f"{path}: {simulation.describe(write.value)}")
     if write.value == "stream":
         # The truth stands in columns of numbers, too, and must not be clustered.
         chosen = ",".join(simulation.features)
-        print(f"To cluster it: kmeander run {path} --columns {chosen}", file=sys.stderr)
+        say(f"To cluster it: kmeander run {path} --columns {chosen}")

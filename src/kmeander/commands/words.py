@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from kmeander.exceptions import printable
+
 
 def say(line: str) -> None:
-    """Write a line to stderr, for people."""
-    print(line, file=sys.stderr, flush=True)
+    """Write a line to stderr, for people; names of columns and files may hold anything."""
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def count(number: int, what: str) -> str:

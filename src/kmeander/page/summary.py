@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from kmeander.events import KINDS
+from kmeander.exceptions import printable
 from kmeander.page.timeline import Timeline
 
 STYLE = """
@@ -172,7 +173,7 @@ def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
 
 def _cell(text: str) -> str:
     """Return text that Markdown shows as it is."""
-    safe = escape(text, quote=False).replace("\\", "\\\\").replace("\n", " ")
+    safe = printable(escape(text, quote=False).replace("\n", " ")).replace("\\", "\\\\")
     for sign in "|*_`[]":
         safe = safe.replace(sign, f"\\{sign}")
     return safe

@@ -96,7 +96,8 @@ class CentroidTable(Sink):
         from pyarrow import csv
 
         if self._path.lower().endswith(".csv"):
-            csv.write_csv(self._table(), file)
+            table = self._table()
+            csv.write_csv(table.rename_columns([*map(_as_text, table.column_names)]), file)
         else:
             pq.write_table(self._table(), file)
 
@@ -111,3 +112,20 @@ class CentroidTable(Sink):
         columns = {"cluster": step.ids, "share": step.masses / step.mass}
         columns |= self._named(step.centroids)
         return pa.Table.from_batches([to_batch(columns)])
+
+
+def _as_text(name: str) -> str:
+    """Return a name that a spreadsheet reads as text: what begins like a formula is quoted.
+
+    Examples
+    --------
+    >>> _as_text("=cmd|calc!A1"), _as_text("-1.5"), _as_text("temp")
+    ("'=cmd|calc!A1", '-1.5', 'temp')
+    """
+    if name[:1] not in ("=", "+", "-", "@", "\t", "\r"):
+        return name
+    try:
+        float(name)
+    except ValueError:
+        return f"'{name}"
+    return name
