@@ -10,12 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <variant>
 
 #include "kmeans/checks.hpp"
+#include "parallel/interruption.hpp"
 #include "simd/instruction_set.hpp"
 
 namespace bindings {
@@ -42,6 +44,32 @@ using Shown = nb::ndarray<nb::numpy, const T>;
 template <class T>
 Shown<T> shown(const T *data, std::initializer_list<std::size_t> shape, nb::handle owner) {
     return Shown<T>(data, shape, owner);
+}
+
+// While it lives the GIL is released, and the kernel asks whether there was a signal: Ctrl-C, or
+// another whose handler raises. `register_interruption` then lets what it raised reach the caller.
+class Released {
+public:
+    Released() : interruptible_(&signalled) {}
+
+private:
+    static bool signalled() {
+        const nb::gil_scoped_acquire acquire;
+        return PyErr_CheckSignals() != 0;
+    }
+
+    const kmeander::Interruptible interruptible_;
+    const nb::gil_scoped_release release_;
+};
+
+inline void register_interruption() {
+    nb::register_exception_translator([](const std::exception_ptr &thrown, void *) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const kmeander::Interrupted &) {
+            // The handler's exception is set already.
+        }
+    });
 }
 
 template <class T>

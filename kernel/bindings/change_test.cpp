@@ -34,14 +34,14 @@ std::shared_ptr<const Cells> cells_of(const WindowHandle &handle, const Partitio
 
 ChangeTestBox begin_stream(const WindowHandle &handle, const Partition &partition,
                            const Centroids &centroids, std::size_t period) {
-    const nb::gil_scoped_release release;
+    const Released released;
     return {std::make_shared<ChangeTest>(cells_of(handle, partition, centroids), period)};
 }
 
 ChangeTestBox begin_chapter(const ChangeTestBox &self, const WindowHandle &handle,
                             const Partition &partition, const Centroids &centroids,
                             const std::vector<std::int32_t> &renewed, std::size_t period) {
-    const nb::gil_scoped_release release;
+    const Released released;
     const Cells &before = self.test->cells();
     need(centroids.shape(0) == before.k() && centroids.shape(1) == before.d(),
          "another number of clusters or columns");
@@ -54,7 +54,7 @@ std::tuple<ChangeTestBox, std::vector<ChangeTuple>, std::size_t> after(
     const std::tuple<double, double, double, double> &levels, std::size_t n_phases) {
     ChangeTest::Outcome outcome;
     {
-        const nb::gil_scoped_release release;
+        const Released released;
         need_rows(batch.view().rows, self.test->cells().d());
         const auto [share, place, spread, together] = levels;
         outcome = self.test->after(

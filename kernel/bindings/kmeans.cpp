@@ -16,7 +16,7 @@ using kmeander::Partition;
 using kmeander::PointArrays;
 
 void cluster_masses(const WindowHandle &window, const Partition &partition, Out1<double> masses) {
-    const nb::gil_scoped_release release;
+    const Released released;
     window.window().cluster_masses(partition, {masses.data(), masses.shape(0)});
 }
 
@@ -27,7 +27,7 @@ std::tuple<double, double, Partition> measure(const BatchHandle &batch, const Ce
     need_rows(view.rows, d);
     need(k > 0, "no centroids");
     const std::span<const double> places = span_of(centroids);
-    const nb::gil_scoped_release release;
+    const Released released;
     const auto points = std::make_shared<PointArrays>(view.rows.count);
     points->snapshot.assign(places.begin(), places.end());
     points->k = k;
@@ -45,7 +45,7 @@ std::tuple<std::size_t, std::int64_t, Partition> seed(const BatchHandle &batch,
     need(uniforms.shape(0) > 0 && chosen.shape(0) == uniforms.shape(0), "no uniforms");
     const kmeander::BatchView &view = batch.view();
     const std::span<const double> draws = span_of(uniforms);
-    const nb::gil_scoped_release release;
+    const Released released;
     const auto points = std::make_shared<PointArrays>(view.rows.count);
     const kmeander::SeedingReport seeds = kmeander::seed(
         view.rows, view.weights, draws.data(), draws.size(), n_threads, chosen.data(),
@@ -67,28 +67,16 @@ LloydTuple lloyd(const WindowHandle &window, const Partition *older, const Parti
     need(before.has_value() == moved.has_value() &&
              (!before || (before->shape(0) == k && before->shape(1) == d && moved->shape(0) == k)),
          "places before do not fit the centroids");
-    const auto interrupted = [] {
-        const nb::gil_scoped_acquire acquire;
-        return PyErr_CheckSignals() != 0;
-    };
-    try {
-        const nb::gil_scoped_release release;
-        kmeander::LloydFit fit =
-            kmeander::fit_window(window.window(), {older, newest}, centroids.data(), {k, d},
-                                 {.max_iter = max_iter,
-                                  .shift = shift,
-                                  .n_threads = n_threads,
-                                  .interrupted = interrupted},
-                                 cluster_masses.data());
-        if (before)
-            kmeander::displacements(aligned(before->data()), centroids.data(), k, d, moved->data());
-        kmeander::LloydReport &report = fit.report;
-        return {std::move(fit.partition), report.n_iter,       report.n_distances,
-                report.converged,         report.first.window, report.last.window,
-                report.last.newest,       report.left_out,     std::move(report.reseeded)};
-    } catch (const kmeander::Interrupted &) {
-        throw nb::python_error();  // what the signal's handler raised, KeyboardInterrupt as a rule
-    }
+    const Released released;
+    kmeander::LloydFit fit = kmeander::fit_window(
+        window.window(), {older, newest}, centroids.data(), {k, d},
+        {.max_iter = max_iter, .shift = shift, .n_threads = n_threads}, cluster_masses.data());
+    if (before)
+        kmeander::displacements(aligned(before->data()), centroids.data(), k, d, moved->data());
+    kmeander::LloydReport &report = fit.report;
+    return {std::move(fit.partition), report.n_iter,       report.n_distances,
+            report.converged,         report.first.window, report.last.window,
+            report.last.newest,       report.left_out,     std::move(report.reseeded)};
 }
 
 using SwapTuple = std::tuple<Partition, std::int64_t, std::int64_t, std::vector<std::int32_t>>;
@@ -97,7 +85,7 @@ std::optional<SwapTuple> swap(const WindowHandle &window, const Partition *older
                               const Partition *newest, Out2 centroids, const Weights &uniforms,
                               std::size_t n_threads) {
     const std::span<const double> draws = span_of(uniforms);
-    const nb::gil_scoped_release release;
+    const Released released;
     std::optional<kmeander::SwapFit> fit =
         kmeander::search_window(window.window(), {older, newest}, centroids.data(),
                                 {centroids.shape(0), centroids.shape(1)}, draws, n_threads);

@@ -29,7 +29,7 @@ void nearest(const Points &points, const Centroids &centroids, Out1<std::int32_t
     need_rows(rows, centroids.shape(1));
     need(centroids.shape(0) > 0, "no centroids");
     need(labels.shape(0) == rows.count && squared.shape(0) == rows.count, "outputs are too short");
-    const nb::gil_scoped_release release;
+    const Released released;
     kmeander::nearest(rows, aligned(centroids.data()), centroids.shape(0), n_threads, labels.data(),
                       squared.data());
 }
@@ -42,7 +42,7 @@ void distances_to(const Points &points, const Centroids &centroids, const In1<st
     const auto k = static_cast<std::int32_t>(centroids.shape(0));
     for (std::size_t i = 0; i < rows.count; ++i)
         need(labels.data()[i] >= 0 && labels.data()[i] < k, "a label has no centroid");
-    const nb::gil_scoped_release release;
+    const Released released;
     kmeander::distances_to(rows, aligned(centroids.data()), labels.data(), n_threads,
                            squared.data());
 }
@@ -83,7 +83,7 @@ std::tuple<std::size_t, double> summarise(const Points &points, std::optional<We
     const std::size_t m = means.shape(0);
     need(m > 0 && masses.shape(0) == m, "means and masses differ in length");
     const double *row_weights = data_or_null(weights, rows.count);
-    const nb::gil_scoped_release release;
+    const Released released;
     const kmeander::CoresetSize found =
         kmeander::summarise(rows, row_weights, m, means.data(), masses.data());
     return {found.count, found.within};
@@ -104,7 +104,7 @@ std::int64_t first_beyond(const Points &points, double limit, std::optional<OutP
                 to = out.data();
             },
             *copy);
-    const nb::gil_scoped_release release;
+    const Released released;
     return kmeander::first_beyond(rows, limit, to);
 }
 
@@ -124,6 +124,7 @@ NB_MODULE(_kernel, module) {
     // A model that is alive when Python ends, as after an error, is no fault that users should read
     // of.
     nb::set_leak_warnings(false);
+    bindings::register_interruption();
     module.doc() = "The compiled kernel; see _kernel.pyi for what it promises.";
     module.def("nearest", &nearest, "points"_a.noconvert(), "centroids"_a.noconvert(),
                "labels"_a.noconvert(), "squared"_a.noconvert(), "n_threads"_a);

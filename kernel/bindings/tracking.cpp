@@ -29,7 +29,7 @@ void score_dips(const WindowHandle &handle, std::size_t first, const Partition &
          {masses.shape(0), neighbours.shape(0), as_one.shape(0), as_two.shape(0)})
         need(length == k, "one entry per cluster is needed");
     const double *places = aligned(centroids.data()), *weights = aligned(masses.data());
-    const nb::gil_scoped_release release;
+    const Released released;
     std::size_t n_points = 0;
     for (std::size_t b = first; b < window.size(); ++b) n_points += window[b].rows.count;
     need(partition.n_points() >= window.n_points(), "labels and points differ in length");
@@ -56,7 +56,7 @@ void flows(const WindowHandle &handle, const Partition *older, const Partition &
     const std::size_t k = flow.shape(0);
     for (const Out2 *table : {&flow, &newest})
         need(table->shape(0) == k && table->shape(1) == k, "flows are from each cluster to each");
-    const nb::gil_scoped_release release;
+    const Released released;
     kmeander::count_flows(handle.window(), older, arrived, found, k, flow.data(), newest.data());
 }
 
@@ -82,7 +82,7 @@ ExplanationTuple explain(const WindowHandle &handle, std::size_t n_batches,
     const double *places = aligned(centroids.data());
     kmeander::ErrorDecomposition found;
     {
-        const nb::gil_scoped_release release;
+        const Released released;
         std::size_t n_points = 0;
         for (std::size_t b = 0; b < n_batches; ++b) n_points += window[b].rows.count;
         kmeander::Moments older(places, k, d), newest(places, k, d);

@@ -5,6 +5,8 @@
 #include <queue>
 #include <vector>
 
+#include "parallel/interruption.hpp"
+
 namespace kmeander {
 namespace {
 
@@ -24,6 +26,7 @@ public:
     void cut(std::size_t m) {
         if (!order_.empty()) add({0, order_.size()});
         while (groups_.size() < m && !cuts_.empty()) {
+            check_interruption();
             const CoresetCut cut = cuts_.top();
             cuts_.pop();
             const CoresetGroup whole = groups_[cut.group];

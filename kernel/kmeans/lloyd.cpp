@@ -7,6 +7,7 @@
 
 #include "kmeans/cluster_sums.hpp"
 #include "kmeans/hamerly.hpp"
+#include "parallel/interruption.hpp"
 
 namespace kmeander {
 namespace {
@@ -90,6 +91,7 @@ private:
             const auto found =
                 std::find_if(masses.begin(), masses.end(), [](double mass) { return mass <= 0.0; });
             if (found == masses.end()) return;
+            check_interruption();
             if (costs.empty()) costs = costs_of_points();
             spare_lone_points(costs);
             const auto dearest = std::max_element(costs.begin(), costs.end());
@@ -191,7 +193,7 @@ LloydReport lloyd(std::vector<WorkingBatch> &batches, std::size_t k, double *cen
     solver.recompute_dirty();
     report.first = solver.errors();
     for (std::size_t updates = 0; updates < limits.max_iter && !report.converged; ++updates) {
-        if (limits.interrupted()) throw Interrupted();
+        check_interruption();
         const double shift = solver.update();
         // Where nothing moves, no pass would change a label.
         bool changed = shift > 0.0 && solver.assign();

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "kmeans/batch.hpp"
@@ -14,11 +13,7 @@ struct LloydLimits {
     std::size_t max_iter;  // updates of the centroids
     double shift;          // stop once the squared shifts of the centroids sum to no more
     std::size_t n_threads;
-    std::function<bool()> interrupted;  // asked between two passes
 };
-
-// Thrown when it was; the caller's arrays are then half written.
-struct Interrupted {};
 
 struct LloydReport {
     std::int64_t n_iter = 1;       // assignment passes, the last one included

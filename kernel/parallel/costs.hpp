@@ -16,6 +16,10 @@ constexpr double kToShareLoop = 2.0e6;  // least work of a loop to share it whil
 constexpr double kPerThread = 2.5e6;    // least work per thread to wake sleeping workers
 constexpr std::size_t kSpinTime = 200;  // microseconds for which a worker spins before it sleeps
 
+// Interruption (parallel/interruption.cpp, team.cpp).
+constexpr std::size_t kAskEvery = 50;  // milliseconds between two questions to the caller
+constexpr double kPerCheck = 2.0e6;    // work between two looks at the clock; estimated
+
 // Assignment (kmeans/hamerly*.cpp).
 constexpr double kPerScannedPoint = 16.0;    // compare one point's bounds with a limit; estimated
 constexpr double kPerListedPoint = 400.0;    // write a point to the active set or back; estimated

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "parallel/costs.hpp"
+#include "parallel/interruption.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -42,11 +43,14 @@ public:
 
     std::size_t n_workers() const { return n_threads_ + 1; }
 
-    void run(std::size_t n_items, std::size_t n_workers, const Team::Task &task) {
+    void run(std::size_t n_items, std::size_t n_workers, std::size_t stride,
+             const Team::Task &task) {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             task_ = &task;
             n_items_ = n_items;
+            stride_ = stride;
+            stopped_ = false;
             next_ = 0;
             active_ = n_workers;
             ++round_;
@@ -59,7 +63,20 @@ public:
         }
         spin_until([this] { return busy_ == 0; });
         std::unique_lock<std::mutex> lock(mutex_);
-        end_.wait(lock, [this] { return busy_ == 0; });
+        // The others' last items may be long: the caller goes on asking whether they are to stop.
+        while (!end_.wait_for(lock, std::chrono::milliseconds(costs::kAskEvery),
+                              [this] { return busy_ == 0; })) {
+            if (failure_) continue;
+            lock.unlock();
+            std::exception_ptr asked;
+            try {
+                check_interruption();
+            } catch (...) {
+                asked = std::current_exception();
+            }
+            if (asked) fail(asked);
+            lock.lock();
+        }
         // Nobody holds the task any more: only now may the caller's frame be unwound.
         if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     }
@@ -69,6 +86,7 @@ public:
 
 private:
     void serve(std::size_t worker) {
+        stop_with(stopped_);
         std::size_t seen = 0;
         for (;;) {
             spin_until([&] { return round_ != seen; });
@@ -97,19 +115,32 @@ private:
 
     void work(std::size_t worker) {
         try {
-            for (std::size_t item = next_++; item < n_items_; item = next_++)
+            std::size_t n_done = 0;
+            for (std::size_t item = next_++; item < n_items_; item = next_++) {
                 (*task_)(item, worker);
+                if (++n_done < stride_) continue;
+                n_done = 0;
+                check_interruption();
+            }
         } catch (...) {
-            next_ = n_items_;  // no further item is begun
-            const std::lock_guard<std::mutex> lock(mutex_);
-            if (!failure_) failure_ = std::current_exception();
+            fail(std::current_exception());
         }
+    }
+
+    // Begin no further item, and let long ones stop.
+    void fail(const std::exception_ptr &failure) {
+        next_ = n_items_;
+        stopped_ = true;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (!failure_) failure_ = failure;
     }
 
     std::mutex mutex_;
     std::condition_variable begin_, end_;
     const Team::Task *task_ = nullptr;
     std::size_t n_items_ = 0;
+    std::size_t stride_ = 1;  // items between two checks for an interruption
+    std::atomic<bool> stopped_{false};
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> round_{0}, busy_{0};
     std::size_t active_ = 0, n_threads_ = 0;
@@ -164,6 +195,16 @@ private:
 
 }  // namespace
 
+namespace {
+
+std::size_t items_per_check(std::size_t n_items, double operations) {
+    const double n_checks = operations / costs::kPerCheck;
+    if (n_checks < 1.0 || n_items < 2) return std::max<std::size_t>(n_items, 1);
+    return std::max<std::size_t>(1, static_cast<std::size_t>(n_items / n_checks));
+}
+
+}  // namespace
+
 Team::Team(std::size_t n_workers) {
     if (n_workers < 2) return;
     workers_ = IdleWorkers::all().take();
@@ -176,11 +217,16 @@ Team::~Team() {
 }
 
 void Team::run(std::size_t n_items, double operations, const Task &task) {
+    const std::size_t stride = items_per_check(n_items, operations);
     if (n_items < 2 || size_ < 2 || operations < costs::kToShareLoop) {
-        for (std::size_t item = 0; item < n_items; ++item) task(item, 0);
+        for (std::size_t begin = 0; begin < n_items; begin += stride) {
+            check_interruption();
+            const std::size_t end = std::min(begin + stride, n_items);
+            for (std::size_t item = begin; item < end; ++item) task(item, 0);
+        }
         return;
     }
-    workers_->run(n_items, size_, task);
+    workers_->run(n_items, size_, stride, task);
 }
 
 std::size_t worth_starting(std::size_t n_threads, double operations) {

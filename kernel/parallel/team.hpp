@@ -27,7 +27,7 @@ public:
     // Do task(item, worker) for every item in [0, n_items). `operations` estimates all of it in
     // multiply-adds of a full pass: where that is too little to share, the caller works alone.
     // A task may throw: then no further item is begun, and once all workers have stopped the first
-    // exception is thrown to the caller.
+    // exception is thrown to the caller. So is Interrupted, where the call is to stop.
     void run(std::size_t n_items, double operations, const Task &task);
 
 private:

@@ -103,12 +103,9 @@ protected:
     }
 
     Result run_lloyd(std::size_t k, LloydArrays &a) const {
-        const LloydReport report = lloyd(a.batches, k, a.centroids.data(),
-                                         {.max_iter = 4,
-                                          .shift = 0.0,
-                                          .n_threads = GetParam(),
-                                          .interrupted = [] { return false; }},
-                                         a.cluster_masses.data());
+        const LloydReport report =
+            lloyd(a.batches, k, a.centroids.data(),
+                  {.max_iter = 4, .shift = 0.0, .n_threads = GetParam()}, a.cluster_masses.data());
         Result result = {report.first.window, report.last.window,
                          static_cast<double>(report.n_distances)};
         append(result, a.centroids);

@@ -96,9 +96,7 @@ protected:
         return DecayedWindow(batches, ages, 0.5);
     }
 
-    static LloydLimits limits(std::size_t max_iter) {
-        return {max_iter, 0.0, 1, [] { return false; }};
-    }
+    static LloydLimits limits(std::size_t max_iter) { return {max_iter, 0.0, 1}; }
 
     static constexpr std::size_t kRows = 40, kColumns = 2, kClusters = 4;
 

@@ -66,7 +66,7 @@ class StreamModel(ABC):
     ) -> Step:
         """Learn one batch.
 
-        Learning may be interrupted (Ctrl-C) between two passes; the model is then as before.
+        Learning may be interrupted (Ctrl-C) at any time; the model is then as before.
 
         Parameters
         ----------
