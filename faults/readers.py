@@ -30,7 +30,8 @@ from kmeander.runs.api import run
 from kmeander.runs.records import RunSummary
 from kmeander.sinks.steps import read_facts, read_steps
 from kmeander.sources.block import Block
-from kmeander.sources.files import FileSource, Reading
+from kmeander.sources.files import FileSource
+from kmeander.sources.reading import Reading
 from kmeander.sources.selection import Wanted
 from kmeander.storage import checkpoint
 
@@ -175,7 +176,7 @@ def _run(folder: Path, n_lines: int) -> RunSummary:
     (folder / "x.csv").write_bytes(b"\n".join(hostile.csv().split(b"\n")[: n_lines + 1]) + b"\n")
     with contextlib.chdir(folder):  # the checkpoint knows its stream by name
         return run(
-            "x.csv", 3, columns=["a", "b"], batch_size=5, random_state=0, standardize=True,
+            "x.csv", 3, columns=["a", "b"], batch_size=5, random_state=0,
             checkpoint="checkpoint", tell=lambda _: None,
             steps="steps.jsonl", assignments="rows/",
         )  # fmt: skip

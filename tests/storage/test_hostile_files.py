@@ -142,3 +142,15 @@ def test_a_model_file_of_other_parts_is_refused(
 
 def test_a_state_that_was_not_touched_is_taken(state: dict[str, Any]) -> None:
     assert FSKM.from_state(state["model"]).n_steps == 3
+
+
+def test_a_model_that_fills_missing_values_is_taken(tmp_path: Path) -> None:
+    """The rows that its preparation keeps hold NaN, as they came."""
+    model = ForgetfulKMeans(2, prepare="auto", random_state=0)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        points = rng.normal(size=(60, 3))
+        points[rng.random(points.shape) < 0.1] = np.nan
+        model.partial_fit(points)
+    model.save(tmp_path / "model")
+    assert kmeander.load(tmp_path / "model").n_steps_ == 3

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kmeander.arrays import LARGEST_VALUE
 from kmeander.exceptions import InputError
 from kmeander.models.rho_choice import RHOS
-from kmeander.plain_values import PlainValues, is_number, is_whole
+from kmeander.plain_values import PlainValues, are_moderate, is_number, is_plain, is_whole
 
 _FLOATS = (np.float64, np.float32)
 _SQUARED = 1e280  # a sum of squares of values within their limits
@@ -27,8 +27,12 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
 
     That the numbers are those that some stream leads to is not asked.
     """
-    _refuse_nan(plain, "it")
+    # Rows that a preparation keeps may lack values, which are NaN there.
+    _refuse_nan({name: plain[name] for name in plain if name != "preparation"}, "it")
     state = PlainValues(plain, "it")
+    preparation = state.inside("preparation", None)
+    if preparation is not None:
+        _check_preparation(preparation)
     n_steps = state.whole("n_steps", least=0)
     d = state.whole("n_features", None if n_steps == 0 else ..., least=1)
     state.whole("concept", None)
@@ -197,8 +201,23 @@ def _weights(
     return found
 
 
-# Rows as they came, missing values included, from which units are learned.
-_WITH_GAPS = "it: preparation: scale: kept"
+def _check_preparation(preparation: PlainValues) -> None:
+    preparation.inside("rules")
+    preparation.inside("frequencies")
+    preparation.items(
+        "columns",
+        each=lambda one: isinstance(one, list | tuple) and all(map(is_plain, one)),
+        rule="columns",
+    )
+    preparation.items("plans", each=lambda one: isinstance(one, Mapping), rule="objects")
+    scale = preparation.inside("scale")
+    unit = scale.array("unit", shape=(None,), fits=_is_unit, rule="of numbers above 0")
+    for name in ("shift", "fill"):
+        scale.array(name, None, shape=unit.shape, fits=are_moderate)
+
+
+def _is_unit(found: NDArray[Any]) -> bool:
+    return are_moderate(found) and bool((found > 0).all())
 
 
 def _refuse_nan(value: Any, where: str) -> None:
@@ -208,8 +227,7 @@ def _refuse_nan(value: Any, where: str) -> None:
             raise InputError(f"{where} holds NaN.")
     elif isinstance(value, Mapping):
         for name, inside in value.items():
-            if (within := f"{where}: {name}") != _WITH_GAPS:
-                _refuse_nan(inside, within)
+            _refuse_nan(inside, f"{where}: {name}")
     elif isinstance(value, list | tuple):
         for inside in value:
             _refuse_nan(inside, where)
