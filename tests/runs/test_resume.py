@@ -38,7 +38,7 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = np.concatenate(drifting_stream(30, n_points=40, n_features=3))
     text = [f"r{i},{a!r},{b!r},{c!r}" for i, (a, b, c) in enumerate(rows.tolist())]
     for number in range(50, N_ROWS, 97):
-        text[number] = f"r{number},1,high,3"
+        text[number] = f"r{number},1,broken,3"
     path.write_text("id,a,b,c\n" + "\n".join(text) + "\n")
     return path
 
@@ -584,31 +584,6 @@ def test_a_run_that_an_earlier_version_was_writing_goes_on_for_ever(
     assert [json.loads(line)["index"] for line in after] == list(range(-(-len(good) // 6)))
     assert pq.read_table(out / "rows")["id"].to_pylist() == good
     assert len(lines_in(out / "bad.ndjson")) == 1
-
-
-def test_a_run_with_missing_values_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    rows = np.concatenate(STREAM)
-    lines = [",".join(map(repr, row)) for row in rows.tolist()]
-    lines[40] = "1,,2"
-    path = tmp_path / "x.csv"
-    path.write_text("a,b,c\n" + "\n".join(lines) + "\n")
-    settings: Any = {"batch_size": 30, "prepare": "auto", "tell": lambda _: None}
-    whole = expected_of(path, tmp_path / "whole", settings)
-
-    def crash(progress: Progress) -> None:
-        if progress.summary.n_batches == 5:
-            raise ZeroDivisionError
-
-    out = make(tmp_path / "out")
-    with pytest.raises(ZeroDivisionError):
-        run(path, **small(out, **settings), on_progress=crash)
-    assert run(path, **small(out, **settings)).resumed_at == 4
-    assert contents(out) == whole
-
-
-def expected_of(source: Path, out: Path, settings: Any) -> dict[str, bytes]:
-    run(source, **small(make(out), **settings))
-    return contents(out)
 
 
 def test_loading_goes_on_where_the_run_was(tmp_path: Path) -> None:

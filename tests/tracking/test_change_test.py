@@ -145,7 +145,7 @@ def assert_alike(changes: list[Any], expected: naive_changes.Found) -> None:
 
 @pytest.mark.parametrize("period", [0, 5])
 def test_a_trend_is_that_of_the_definitions(period: int) -> None:
-    """After two spans of 36 batches the older batches are compared with where they began."""
+    """After 36 batches the older ones are compared with the cells; in a season, with the first."""
     rng = np.random.default_rng(4)
     centroids = np.array([[0.0, 0.0], [20.0, 0.0]])
     kinds = set()
