@@ -64,11 +64,11 @@ def test_a_unit_that_follows_is_said_and_nothing_else_follows_from_it() -> None:
         step = model.learn(rows_of(points))
         events[index] = [event.kind for event in step.events]
         ids.append(step.ids)
-    assert [index for index, kinds in events.items() if "rescaled" in kinds] == [10]
-    assert events[10] == ["rescaled"]
-    assert not any(kinds for index, kinds in events.items() if index > 10)
-    assert ids[9] is not None and ids[10] is not None
-    assert ids[9].tolist() == ids[10].tolist()
+    assert [index for index, kinds in events.items() if "rescaled" in kinds] == [11]
+    assert events[11] == ["rescaled"]
+    assert not any(kinds for index, kinds in events.items() if index > 11)
+    assert ids[10] is not None and ids[11] is not None
+    assert ids[10].tolist() == ids[11].tolist()
 
 
 @pytest.mark.parametrize(

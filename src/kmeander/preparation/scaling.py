@@ -116,6 +116,8 @@ class Scale:
         Rows that the next look has, too.
     streak : ndarray of int
         Looks in a row, for each number, that found another spread.
+    is_rested : bool
+        Whether the batch before was not looked at: on a calm stream every second one is.
     """
 
     word: str
@@ -127,6 +129,7 @@ class Scale:
     n_seen: int
     kept: Numbers
     streak: NDArray[np.int64]
+    is_rested: bool = True
 
     @classmethod
     def learned(
@@ -163,6 +166,8 @@ class Scale:
 
     def after(self, values: Numbers, *, is_whole: bool = False) -> tuple[Scale, Numbers | None]:
         """Return the scale after more rows, and what old points must be multiplied by, if any."""
+        if not self.is_rested and self._is_calm:
+            return self._with(is_rested=True), None
         sample = np.asarray(values[:: 1 + (len(values) - 1) // MOST_LATER], dtype=np.float64)
         kept = np.concatenate([self.kept, sample]) if len(self.kept) else sample
         is_first = self.n_seen < FIRST_ROWS
@@ -179,6 +184,7 @@ class Scale:
         following = self._with(
             fill=frozen(fill),
             n_seen=n_seen,
+            is_rested=False,
             kept=frozen(np.array(kept) if n_seen < FIRST_ROWS else kept[:0].copy()),
         )
         if not self.follows.any():
@@ -197,6 +203,12 @@ class Scale:
         unit[due & is_unknown] = spread[due & is_unknown]
         streak[due] = 0
         return following._with(unit=frozen(unit), streak=frozen(streak)), self.unit / unit
+
+    @property
+    def _is_calm(self) -> bool:
+        """Whether every unit is known, and no spread has left its own."""
+        is_known = self.n_seen >= FIRST_ROWS and not (self.unit == UNKNOWN_UNIT).any()
+        return bool(is_known and not self.streak.any())
 
     def _with(self, **changed: Any) -> Scale:
         scale = object.__new__(Scale)
