@@ -164,8 +164,8 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     refused = kmeander("run", str(path), "--clusters", "2", "--prepare", "none")
     assert refused.returncode == 1
     assert refused.stderr == (
-        f"kmeander run: {path} line 2: 'row0' in column 'id' is not a number (leave the column out "
-        "with --exclude id, or use --bad-rows skip to go on without such rows).\n"
+        f"kmeander run: {path} line 2: 'row0' in column 'id' is not a number (--exclude id leaves "
+        "it out, --prepare auto makes numbers of categories).\n"
     )
     asked_for = kmeander(
         "run", str(path), "--columns", "id,a", "--clusters", "2", "--prepare", "none"

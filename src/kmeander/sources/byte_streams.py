@@ -30,6 +30,8 @@ class ByteStream(Protocol):
 
     # Whether it has an end; where it has none a line without its end is still being written.
     ends: bool
+    # Whether its bytes come when they are written, which may be bit by bit.
+    is_pipe: bool
 
     def read(self, size: int) -> bytes | None:
         """Return some bytes, b"" at the end, None if nothing has come for a moment."""
@@ -80,6 +82,8 @@ def looked_for(path: str) -> str:
 
 class FileBytes:
     """The bytes of a file; with `follow` it waits for more at the end."""
+
+    is_pipe = False
 
     def __init__(self, path: str, *, follow: bool) -> None:
         self._path = path
@@ -155,6 +159,7 @@ class StandardInput:
     """What arrives on standard input, as it arrives."""
 
     ends = True
+    is_pipe = True
 
     def __init__(self) -> None:
         self._handle = sys.stdin.fileno()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -26,6 +28,7 @@ from kmeander.sources.selection import Selection
 from kmeander.sources.text_formats import TextFormat
 
 SAMPLE_BYTES = 1 << 17
+PATIENCE = 0.5  # seconds for which more of a pipe is waited for, to recognise its form
 _NAMES = {"cp1252": WESTERN}  # as people know it
 
 
@@ -103,15 +106,18 @@ class TextFile:
         """Return the blocks from which the form of the rows is recognised.
 
         How much that is does not depend on where blocks end. What comes bit by bit is recognised
-        from what has come.
+        from what has come after a moment.
         """
         found: list[bytes] = []
+        deadline = math.inf
         for block in self._blocks:
             if block is not None:
+                if self._bytes.is_pipe and not found:
+                    deadline = time.monotonic() + PATIENCE
                 found.append(block)
             n_lines = sum(map(count_lines, found))
             if sum(map(len, found)) >= SAMPLE_BYTES or (
-                block is None and n_lines >= self._form.least_lines
+                n_lines >= self._form.least_lines and (block is None or time.monotonic() > deadline)
             ):
                 break
             if block is None:
