@@ -276,7 +276,7 @@ def test_processes_change_no_byte(stored: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_promises_hold_on_a_few_streams() -> None:
-    """The short form of the whole, on one seed: kmeander keeps quiet where the old rule cannot."""
+    """The short form of the whole, on one seed: kmeander keeps quiet where others cannot."""
     names = ("independent-K4-d3-n200", "ar-0.9", "weekdays-season-7", "far-rows", "lognormal-1.5")
     found = tables.numbers_of(
         vars(record)

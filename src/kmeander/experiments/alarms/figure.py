@@ -21,7 +21,7 @@ from kmeander.experiments.figures import COLOURS, STYLE
 
 Row = dict[str, Any]
 
-_WITHIN, _ABOVE = COLOURS["HI"], "#D55E00"
+_WITHIN, _ABOVE, _NO_LIMIT = COLOURS["HI"], "#D55E00", COLOURS["PSKM"]
 # Colour and marker of each rival.
 _RIVALS = {
     "rule": ("#000000", "o"),
@@ -45,8 +45,11 @@ def draw_rates(rates: Sequence[Row]) -> Figure:
         axes.set_gid("axes:alarms")
         for place, row in enumerate(rates):
             value = row["alarmed_per_1000"]
+            colour = _ABOVE if row["rejected"] else _WITHIN
+            if math.isnan(row["limit_per_1000"]):
+                colour = _NO_LIMIT
             (bar,) = axes.barh(
-                place, value, height=0.7, color=_ABOVE if row["rejected"] else _WITHIN,
+                place, value, height=0.7, color=colour,
                 hatch="////" if row["rejected"] else None, edgecolor="w", lw=0.3,
             )  # fmt: skip
             bar.set_gid(f"alarms:{row['stream']}")
@@ -72,7 +75,8 @@ def draw_rates(rates: Sequence[Row]) -> Figure:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xlabel("alarmed batches per 1000, none of them a change")
         axes.set_title(
-            f"bars: kmeander; dashed: the limit, {LIMIT:g}; hatched: a test at 1 % rejects it",
+            f"bars: kmeander (grey: nothing promised); dashed: the limit, {LIMIT:g}; "
+            "hatched: a test at 1 % rejects it",
             pad=4,
         )
         if axes.get_legend_handles_labels()[0]:
