@@ -66,12 +66,13 @@ ChangeTest::ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
 }
 
 ChangeTestArrays ChangeTest::arrays() const {
-    ChangeTestArrays saved{.n_in_chapter = n_in_chapter_,
-                           .farthest = farthest_,
-                           .phase = phase_,
-                           .n_plain = n_plain_,
-                           .n_tested = n_tested_,
-                           .in_season = in_season_};
+    ChangeTestArrays saved;
+    saved.n_in_chapter = n_in_chapter_;
+    saved.farthest = farthest_;
+    saved.phase = phase_;
+    saved.n_plain = n_plain_;
+    saved.n_tested = n_tested_;
+    saved.in_season = in_season_;
     const auto append = [](std::vector<double> &to, const auto &from) {
         to.insert(to.end(), from.begin(), from.end());
     };
