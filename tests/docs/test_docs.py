@@ -92,8 +92,14 @@ def test_kafka_without_a_broker(folder: Path) -> None:
     assert sum(json.loads(step)["n_points"] for step in steps) == 20_000
 
 
+def test_a_look_ends_with_the_command_to_run(folder: Path) -> None:
+    done = shell(block_with("kmeander check"), folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"^kmeander run readings\.csv .*--clusters", done.stdout, re.M)
+
+
 def test_every_block_is_tested() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
 
 
 def test_options_of_the_page_are_options_of_the_command() -> None:
@@ -101,7 +107,7 @@ def test_options_of_the_page_are_options_of_the_command() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group's
     known = {
         option
-        for name in ("run", "predict")
+        for name in ("check", "run", "predict")
         for parameter in commands[name].params
         for option in parameter.opts
     }

@@ -79,7 +79,7 @@ def predict(
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model, out = f"{folder}/m.km", f"{folder}/out.ndjson"
-    ...     _ = kmeander.run([[[0.0], [1.0], [9.0]]], n_clusters=2, model_out=model)
+    ...     _ = kmeander.run([[[0.0], [1.0], [9.0]]], n_clusters=2, prepare=None, model_out=model)
     ...     _ = predict([[[0.0], [8.0]]], model, out=out)
     ...     print(Path(out).read_text(), end="")
     {"row":0,"cluster":1,"distance":0.5}
