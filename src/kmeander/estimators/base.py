@@ -1,4 +1,4 @@
-"""scikit-learn's estimator API over a model, for both estimators. No algorithm lives here."""
+"""scikit-learn's API over a model: to learn, to show what was learned, to save."""
 
 from __future__ import annotations
 
@@ -11,35 +11,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import Tags
 
 from kmeander.arrays import (
-    Centroids,
     Labels,
     Points,
-    checked_weights,
 )
+from kmeander.estimators.fitted import FittedKMeans
 from kmeander.estimators.reading import in_place, read_points, read_rows
 from kmeander.estimators.turns import turn_of
-from kmeander.exceptions import CheckpointError, InputError
-from kmeander.kmeans.lloyd import nearest
+from kmeander.exceptions import CheckpointError
 from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings
-from kmeander.models.state import State
-from kmeander.preparation import Preparation, Rows, rows_of
-from kmeander.records import Batch, Ids, Step
+from kmeander.preparation import Preparation, Rows
+from kmeander.records import Batch, Step
 from kmeander.storage import checkpoint, model_file
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from kmeander.arguments import RandomState
 
 
@@ -47,14 +35,10 @@ if TYPE_CHECKING:
 SAVED_IN = __name__.rpartition(".")[0]
 
 
-class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """What both estimators share. `_model_class` says which model is behind them."""
+class StreamKMeans(FittedKMeans):
+    """How both estimators learn. `_model_class` says which model is behind them."""
 
-    n_clusters: int
-    n_threads: int | None
     random_state: RandomState
-    cluster_centers_: Centroids
-    cluster_ids_: Ids
     cluster_weights_: NDArray[np.float64]
     labels_: Labels
     inertia_: float
@@ -64,8 +48,6 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_features_in_: int
     step_: Step
     prepare: Preparation | str | None
-    _model: StreamModel
-    _learned: State  # what is shown: all of it is replaced at once
     _model_class: ClassVar[type[StreamModel]]
     _parameters: ClassVar[tuple[str, ...]]  # of the model's settings
     # Their values, as they were when the model was made; None where that was elsewhere.
@@ -98,37 +80,8 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         with turn_of(self):
             return self._fit(X, sample_weight).transform(X)
 
-    def predict(self, X: ArrayLike) -> Labels:
-        """Return the cluster of each row: the index of the nearest centroid.
-
-        **A living cluster keeps its row**, so the same number means the same cluster from batch to
-        batch. A row that becomes free goes to a new cluster; `predict_ids` gives ids, which are
-        never given to another cluster.
-
-        Safe while another thread runs `partial_fit`: it sees the centroids before the batch or
-        those after it. Rows that the preparation leaves out are in none: -1.
-        """
-        points, centroids, kept = self._points_and_centroids(X)
-        return in_place(nearest(points, centroids, self.n_threads)[0], kept, -1)
-
-    def predict_ids(self, X: ArrayLike) -> Ids:
-        """Return the id of the cluster of each row, which is never given to another cluster.
-
-        Examples
-        --------
-        >>> from kmeander import ForgetfulKMeans
-        >>> model = ForgetfulKMeans(2, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
-        >>> (model.predict_ids([[0.5], [10.5]]) == model.ids_[[0, 2]]).all().item()
-        True
-        """
-        points, learned, kept = self._points_and_state(X)
-        assert learned.lineage is not None
-        assert learned.centroids is not None
-        labels = nearest(points, learned.centroids, self.n_threads)[0]
-        return in_place(learned.lineage.ids[labels], kept, -1)
-
     def acknowledge(self) -> Self:
-        """Take the present as the baseline: what has changed so far is not told again.
+        """Take the present as the baseline: what has changed so far is not reported again.
 
         Part of the state that is saved. Learning does not look at it.
         """
@@ -136,49 +89,6 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             raise NotFittedError(self._why_not_fitted())
         self._model.acknowledge()
         return self
-
-    def transform(self, X: ArrayLike) -> Points:
-        """Return the distance of each row to each centroid."""
-        points, centroids, kept = self._points_and_centroids(X)
-        distances = np.empty((len(points), len(centroids)))
-        for k in range(len(centroids)):
-            distances[:, k] = np.sqrt(nearest(points, centroids[k : k + 1], self.n_threads)[1])
-        # float32 for float32, unless a distance is too large for it.
-        if points.dtype == np.float32 and distances.max() <= np.finfo(np.float32).max:
-            distances = distances.astype(np.float32)
-        return in_place(distances, kept, np.nan)
-
-    def score(
-        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return minus the weighted sum of squared distances to the nearest centroid."""
-        points, centroids, kept = self._points_and_centroids(X)
-        weights = checked_weights(sample_weight, len(points) if kept is None else len(kept))
-        if weights is not None and kept is not None:
-            weights = weights[kept]
-        squared = nearest(points, centroids, self.n_threads)[1]
-        return -float((squared if weights is None else weights * squared).sum())
-
-    def centers_frame(self) -> pd.DataFrame:
-        """Return the centroids as a pandas frame, by cluster id, in the columns that were learned.
-
-        Where rows are prepared that is in their units, a category is its most frequent level.
-        """
-        import pandas as pd
-
-        if not hasattr(self, "cluster_centers_"):
-            raise NotFittedError(self._why_not_fitted())
-        learned = self._learned
-        assert learned.centroids is not None
-        index = pd.Index(self.cluster_ids_, name="cluster")
-        if learned.preparation is not None:
-            return pd.DataFrame(
-                learned.preparation.restored_columns(learned.centroids), index=index
-            )
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{place}" for place in range(learned.centroids.shape[1])]
-        return pd.DataFrame(learned.centroids, index=index, columns=names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file, from which `kmeander.load` makes it again.
@@ -275,54 +185,6 @@ class StreamKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 raise
         self._publish(model, features, given, rows)
         return self
-
-    def _points_and_centroids(
-        self, X: ArrayLike
-    ) -> tuple[Points, Centroids, NDArray[np.bool_] | None]:
-        points, learned, kept = self._points_and_state(X)
-        assert learned.centroids is not None
-        return points, learned.centroids, kept
-
-    def _points_and_state(self, X: ArrayLike) -> tuple[Points, State, NDArray[np.bool_] | None]:
-        """Return points, what is known, and which rows are points where some are left out."""
-        if not hasattr(self, "cluster_centers_"):
-            raise NotFittedError(self._why_not_fitted())
-        learned = self._learned  # read once: another thread may replace it
-        if learned.preparation is None:
-            return read_points(self, X, reset=False)[0], learned, None
-        points, _, kept = learned.preparation.prepared(rows_of(X))
-        if not len(points):
-            raise InputError(
-                "every row of X lacks a value, and the preparation leaves such rows out. Fill them "
-                "first."
-            )
-        return points, learned, kept
-
-    def _why_not_fitted(self) -> str:
-        name = type(self).__name__
-        if not hasattr(self, "_model"):
-            return (
-                f"This {name} instance is not fitted yet. Call 'fit' or 'partial_fit' with "
-                "appropriate arguments before using this estimator."
-            )
-        return (
-            f"This {name} instance is not fitted yet: the stream has shown "
-            f"{self._model.n_distinct} distinct points so far, n_clusters={self.n_clusters} needs "
-            f"{self.n_clusters}. Call 'partial_fit' with more."
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "cluster_centers_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        assert tags.transformer_tags is not None
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
 
     def _resume(self, model: StreamModel, feature_names: list[str] | None) -> None:
         """Become what `save` wrote."""

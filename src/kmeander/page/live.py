@@ -22,7 +22,8 @@ from tornado.netutil import bind_sockets
 from kmeander.exceptions import InputError, argument
 from kmeander.page.follower import Follower
 from kmeander.page.guard import ADDRESS, NAMES, guarded, new_token
-from kmeander.page.layout import PAGE, Layout
+from kmeander.page.in_browser import PAGE
+from kmeander.page.layout import Layout
 
 # Batches kept, and shown at first.
 KEEP, SHOWN = 5000, 200

@@ -6,7 +6,8 @@ from bokeh.document import Document
 from bokeh.embed import file_html
 from bokeh.resources import INLINE
 
-from kmeander.page.layout import PAGE, Layout
+from kmeander.page.in_browser import PAGE
+from kmeander.page.layout import Layout
 from kmeander.page.timeline import Timeline
 
 TEMPLATE = (

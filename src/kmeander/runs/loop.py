@@ -9,24 +9,19 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kmeander.arrays import INSTRUCTION_SET, Centroids, Points
+from kmeander.arrays import INSTRUCTION_SET, Points
 from kmeander.exceptions import InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
-from kmeander.preparation import FittedPreparation, Rows
+from kmeander.preparation import Rows
 from kmeander.records import Step
 from kmeander.runs.beginning import newest_complete, refuse_full_outputs
+from kmeander.runs.description import Description
+from kmeander.runs.outputs import sinks_of
 from kmeander.runs.profile import warnings_of
-from kmeander.runs.projection import projection
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
-from kmeander.sinks import LearnedBatch, RejectedRow, Sink, StepLines, assignment_sink
-from kmeander.sinks.assignments import check_keys
-from kmeander.sinks.centroids import CentroidTable
+from kmeander.sinks import LearnedBatch, RejectedRow, Sink
 from kmeander.sinks.contract import cannot_write
-from kmeander.sinks.rejected_rows import RejectedRowLines
 from kmeander.sources import Source
 from kmeander.sources.batching import Batches, Batching, BatchRows
 from kmeander.sources.block import Block, Position
@@ -54,12 +49,11 @@ class Runner:
     def run(self, stack: ExitStack) -> RunSummary:
         """Resume or begin, learn batch after batch, and leave everything complete."""
         self._heard_at = time.monotonic()
+        self._description = Description(self.source, self.model, self.batching, self.outputs)
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
-        folder = self.commits.folder
-        states = iter(()) if folder is None else folder.states(self.control.notify)
-        newest = next(states, None)
-        if folder is not None and self.outputs.model_out is not None:
+        states = self._states()
+        if self.commits.folder is not None and self.outputs.model_out is not None:
             checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
             self.source.start(self._tick)
@@ -68,25 +62,7 @@ class Runner:
                 raise InputError(f"{self.source.name} has no rows.") from None
             self.summary.stopped = True
             return self.summary
-        self._sinks = self._make_sinks()
-        self.summary.words = self._words
-        state = None
-        if folder is not None and newest is not None:
-            states = map(self._brought_up, chain([newest], states))
-            state = newest_complete(
-                folder, states, self._identity, self._sinks, self.control.notify
-            )
-            self._resume(state)
-        elif folder is not None and not self.outputs.overwrite:
-            refuse_full_outputs(folder, self._sinks)
-        for name, sink in self._sinks.items():
-            sink.open(None if state is None else state["outputs"][name])
-            stack.push(_closing(sink))
-        if state is None:
-            position: Position = {"source": self.source.beginning(), "period": None}
-            self._save(position)  # a topic must know, from its first message, whose it is
-        else:
-            position = state["position"]
+        position = self._open(states, stack)
         batches = Batches(
             self._blocks(position["source"]),
             self.batching,
@@ -98,15 +74,55 @@ class Runner:
         self._commit()
         if failure is not None:
             raise failure
-        if not (self.model.n_steps or self.summary.n_bad or self.summary.stopped):
-            raise InputError(f"{self.source.name} has no rows.")
-        if not (self.model.n_steps or self.summary.stopped):
-            raise InputError(
-                f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
-                f"nothing was learned. With {argument('bad_rows', 'error')} the run stops at the "
-                "first and says why."
-            )
+        self._refuse_to_have_done_nothing()
         return self.summary
+
+    def _states(self) -> Iterator[dict[str, Any]] | None:
+        """Return the states to go on from, newest first, or None where there is none."""
+        if self.commits.folder is None:
+            return None
+        states = self.commits.folder.states(self.control.notify)
+        newest = next(states, None)
+        return None if newest is None else chain([newest], states)
+
+    def _open(self, states: Iterator[dict[str, Any]] | None, stack: ExitStack) -> Position:
+        """Open the outputs where the newest complete state left them, or anew; return where."""
+        folder = self.commits.folder
+        self._sinks = sinks_of(self._description, self._facts, in_parts=folder is not None)
+        self.summary.words = self._description.words
+        state = None
+        if states is not None:
+            assert folder is not None
+            state = newest_complete(
+                folder,
+                map(self._brought_up, states),
+                self._description.identity,
+                self._sinks,
+                self.control.notify,
+            )
+            self._resume(state)
+        elif folder is not None and not self.outputs.overwrite:
+            refuse_full_outputs(folder, self._sinks)
+        for name, sink in self._sinks.items():
+            sink.open(None if state is None else state["outputs"][name])
+            stack.push(_closing(sink))
+        if state is not None:
+            position: Position = state["position"]
+            return position
+        beginning: Position = {"source": self.source.beginning(), "period": None}
+        self._save(beginning)  # a topic must know, from its first message, whose it is
+        return beginning
+
+    def _refuse_to_have_done_nothing(self) -> None:
+        if self.model.n_steps or self.summary.stopped:
+            return
+        if not self.summary.n_bad:
+            raise InputError(f"{self.source.name} has no rows.")
+        raise InputError(
+            f"{self.source.name}: every row is bad ({self.summary.n_bad:,} were set aside), so "
+            f"nothing was learned. With {argument('bad_rows', 'error')} the run stops at the "
+            "first and says why."
+        )
 
     def _tick(self) -> None:
         """Give up waiting for the first row when asked to stop, or when nothing comes."""
@@ -163,8 +179,8 @@ class Runner:
             newest = self.model.points
             if newest is not None:
                 points = newest
-            elif self._preparation is not None:
-                points = self._preparation.prepared(rows.table).points
+            elif self._description.preparation is not None:
+                points = self._description.preparation.prepared(rows.table).points
             self._first_points = points if step.index == 0 else None
             if step.index == 0:
                 self._warn(rows.table)
@@ -207,41 +223,6 @@ class Runner:
             shown = Progress(self.summary, self.source.share_read(), self.source.lag())
             self.control.on_progress(shown)
 
-    def _make_sinks(self) -> dict[str, Sink]:
-        outputs, selection = self.outputs, self.source.selection
-        sinks: dict[str, Sink] = {}
-        if outputs.steps is not None:
-            sinks["steps"] = StepLines(outputs.steps, self._facts, self._words)
-        if outputs.assignments is not None:
-            if selection.id_column is not None:
-                check_keys([selection.id_column], "assignments")
-            in_parts = self.commits.folder is not None
-            sinks["assignments"] = assignment_sink(
-                outputs.assignments, in_parts=in_parts, sending=outputs.sending
-            )
-        if outputs.bad_rows is not None:
-            sinks["bad_rows"] = RejectedRowLines(outputs.bad_rows)
-        if outputs.centroids is not None:
-            sinks["centroids"] = CentroidTable(outputs.centroids, selection.features, self._named)
-        return sinks
-
-    @property
-    def _preparation(self) -> FittedPreparation | None:
-        """What has been learned of preparing rows, where they are prepared."""
-        return self.model.learned.preparation
-
-    @property
-    def _columns(self) -> list[str]:
-        """Names of the columns of a point."""
-        preparation = self._preparation
-        return list(self.source.selection.features if preparation is None else preparation.names)
-
-    def _named(self, centroids: Centroids) -> dict[str, NDArray[np.float64]]:
-        """Return the columns of centroids, in the stream's units."""
-        preparation = self._preparation
-        restored = centroids if preparation is None else preparation.restored(centroids)
-        return {name: restored[:, place] for place, name in enumerate(self._columns)}
-
     def _warn(self, rows: Rows) -> None:
         """Say, once, what in the first batch is likely to spoil the clusters."""
         rules = self.model.settings.rules
@@ -249,61 +230,9 @@ class Runner:
             said = str(warned)
             self.control.notify(said[:1].upper() + said[1:])
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the model's settings that can change a result."""
-        settings = {**self.model.settings.to_dict(), "random_state": self.model.seed}
-        del settings["n_threads"]
-        return settings
-
     def _facts(self) -> dict[str, Any]:
-        """Return what describes the whole run, for the first line of the steps."""
-        from kmeander import __version__
-
         assert self._first_points is not None
-        scaled = self._preparation
-        selection = self.source.selection
-        return {
-            "kmeander": __version__,
-            "source": self.source.name,
-            "columns": self._columns,
-            "id_column": selection.id_column,
-            "time_column": selection.time_column,
-            "weight_column": selection.weight_column,
-            "batch_size": self.batching.size,
-            "batch_seconds": self.batching.seconds,
-            "every_seconds": None if self.batching.every is None else self.batching.every / 1e6,
-            "settings": self._settings(),
-            "standardize": None
-            if scaled is None
-            else {"mean": scaled.shift.tolist(), "scale": scaled.unit.tolist()},
-            "preparation": None if scaled is None else scaled.describe(),
-            "projection": projection(self._first_points),
-        }
-
-    def _words(self, step: Step) -> list[str]:
-        """Return what happened, in words, with the names of the columns."""
-        scaled = self._preparation
-        scale = None if scaled is None else scaled.unit.tolist()
-        return step.words(self._columns, scale)
-
-    def _identity(self) -> dict[str, Any]:
-        """Return what must be the same when a run goes on, by the names of arguments."""
-        selection = self.source.selection
-        return {
-            "source": self.source.identity,
-            "n_clusters": self.model.n_clusters,
-            "columns": list(selection.features),
-            "id_column": selection.id_column,
-            "time_column": selection.time_column,
-            **_if_said(weight_column=selection.weight_column, time_unit=selection.time_unit),
-            "every": self.batching.every,
-            "prepare": self._settings()["prepare"],
-            "random_state": self.model.seed,
-            "steps": self.outputs.steps,
-            "assignments": self.outputs.assignments,
-            "bad_rows": self.outputs.bad_rows,
-            "centroids": self.outputs.centroids,
-        }
+        return self._description.facts(self._first_points)
 
     def _brought_up(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return a state of before there were preparations as one of now."""
@@ -313,7 +242,7 @@ class Runner:
         if "prepare" not in state["identity"]:
             prepare = FSKM.from_state(state["model"]).settings.prepare
             self.model.settings = replace(self.model.settings, prepare=prepare)
-            state["identity"]["prepare"] = self._settings()["prepare"]
+            state["identity"]["prepare"] = self._description.settings()["prepare"]
         return state
 
     def _resume(self, state: dict[str, Any]) -> None:
@@ -326,14 +255,11 @@ class Runner:
                 f"{INSTRUCTION_SET} one: results agree to rounding, not to the last bit."
             )
         self.source.verify(state["position"]["source"])
-        changed = {
-            name: value for name, value in self._settings().items() if name != "random_state"
-        }
-        for name, value in changed.items():
-            before = known.settings.to_dict()[name]
-            if before != value:
+        before = known.settings.to_dict()
+        for name, value in self._description.settings().items():
+            if name != "random_state" and before[name] != value:
                 self.control.notify(
-                    f"{argument(name)} changes from {before} to {value} with this batch."
+                    f"{argument(name)} changes from {before[name]} to {value} with this batch."
                 )
         self.model.take_over(known)
         if self.model.n_steps:
@@ -362,7 +288,7 @@ class Runner:
         self.commits.folder.save(
             {
                 "kind": "run",
-                "identity": self._identity(),
+                "identity": self._description.identity(),
                 "instruction_set": INSTRUCTION_SET,
                 "model": self.model.state(),
                 "position": position,
@@ -383,13 +309,8 @@ class Runner:
 _END: Any = object()
 
 
-def _if_said(**options: str | None) -> dict[str, str]:
-    """Return the options that were given; those of earlier runs did not know them."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def _closing(sink: Sink) -> Callable[..., None]:
-    """Return what closes an output at the end; an error before that is the one to be told."""
+    """Return what closes an output at the end; an error before that is the one to report."""
 
     def close(_: object, error: BaseException | None, __: object) -> None:
         with nullcontext() if error is None else suppress(KmeanderError):

@@ -1,0 +1,102 @@
+"""What a run says of itself: its settings, its columns, its identity, and changes in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kmeander.arrays import Centroids, Points
+from kmeander.models import FSKM
+from kmeander.preparation import FittedPreparation
+from kmeander.records import Step
+from kmeander.runs.projection import projection
+from kmeander.runs.records import Outputs
+from kmeander.sources import Source
+from kmeander.sources.batching import Batching
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The parts of a run that outputs and checkpoints name."""
+
+    source: Source
+    model: FSKM
+    batching: Batching
+    outputs: Outputs
+
+    @property
+    def preparation(self) -> FittedPreparation | None:
+        """What has been learned of preparing rows, where they are prepared."""
+        return self.model.learned.preparation
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of a point."""
+        preparation = self.preparation
+        return list(self.source.selection.features if preparation is None else preparation.names)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the model's settings that can change a result."""
+        settings = {**self.model.settings.to_dict(), "random_state": self.model.seed}
+        del settings["n_threads"]
+        return settings
+
+    def words(self, step: Step) -> list[str]:
+        """Return what happened, in words, with the names of the columns."""
+        preparation = self.preparation
+        scale = None if preparation is None else preparation.unit.tolist()
+        return step.words(self.columns, scale)
+
+    def named(self, centroids: Centroids) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of centroids, in the stream's units."""
+        preparation = self.preparation
+        restored = centroids if preparation is None else preparation.restored(centroids)
+        return {name: restored[:, place] for place, name in enumerate(self.columns)}
+
+    def facts(self, first_points: Points) -> dict[str, Any]:
+        """Return what describes the whole run, for the first line of the steps."""
+        from kmeander import __version__
+
+        preparation = self.preparation
+        selection = self.source.selection
+        return {
+            "kmeander": __version__,
+            "source": self.source.name,
+            "columns": self.columns,
+            "id_column": selection.id_column,
+            "time_column": selection.time_column,
+            "weight_column": selection.weight_column,
+            "batch_size": self.batching.size,
+            "batch_seconds": self.batching.seconds,
+            "every_seconds": None if self.batching.every is None else self.batching.every / 1e6,
+            "settings": self.settings(),
+            "standardize": None
+            if preparation is None
+            else {"mean": preparation.shift.tolist(), "scale": preparation.unit.tolist()},
+            "preparation": None if preparation is None else preparation.describe(),
+            "projection": projection(first_points),
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same when a run goes on, by the names of arguments."""
+        selection = self.source.selection
+        # Earlier runs did not know these: they stand in checkpoints only where they were given.
+        newer = {"weight_column": selection.weight_column, "time_unit": selection.time_unit}
+        return {
+            "source": self.source.identity,
+            "n_clusters": self.model.n_clusters,
+            "columns": list(selection.features),
+            "id_column": selection.id_column,
+            "time_column": selection.time_column,
+            **{name: value for name, value in newer.items() if value is not None},
+            "every": self.batching.every,
+            "prepare": self.settings()["prepare"],
+            "random_state": self.model.seed,
+            "steps": self.outputs.steps,
+            "assignments": self.outputs.assignments,
+            "bad_rows": self.outputs.bad_rows,
+            "centroids": self.outputs.centroids,
+        }
