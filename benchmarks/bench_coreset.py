@@ -14,17 +14,15 @@ merged. The stream of each dataset has three concepts of ten batches. Three mode
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.bench_long_memory import exact_error
+from benchmarks.on_datasets import parser_of, print_table
 from kmeander import FSKM, Batch, DriftStream, simulate_drifts
 from kmeander.arrays import Points
-from kmeander.experiments.datasets import load_datasets
 from kmeander.kmeans.coreset import Compressor, merged
 
 
@@ -43,7 +41,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Found:
+class CoresetCosts:
     """What was measured on one dataset with one K."""
 
     dataset: str
@@ -85,7 +83,7 @@ def compressed(batch: Batch, plan: Plan) -> Batch:
     return whole.batch(batch.index)
 
 
-def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> Found:
+def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> CoresetCosts:
     """Run the three models over the stream of one dataset."""
     concepts = simulate_drifts(points, n_clusters, plan.epsilon, 3, random_state=0)
     stream = DriftStream(concepts, plan.batch_size, 10, random_state=1)
@@ -111,7 +109,7 @@ def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> Found:
         for centroids, shares in ((followed.centroids, excess), (own.centroids, own_excess)):
             assert centroids is not None
             shares.append(exact_error(exact.window, centroids) / step.surrogate_error - 1)
-    return Found(
+    return CoresetCosts(
         key,
         points.shape[1],
         n_clusters,
@@ -123,39 +121,22 @@ def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> Found:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("data", type=Path, help="folder with the paper's datasets")
+    parser = parser_of(__doc__)
     parser.add_argument("--size", type=int, default=4096, help="means of a batch")
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=50_000)
     parser.add_argument("--rho", type=float, default=0.5)
     parser.add_argument("--epsilon", type=float, default=0.5, help="size of the drifts")
-    parser.add_argument("--init", default="previous")
     parser.add_argument("--max-rows", type=int, default=100_000, help="of each dataset")
     parser.add_argument("--block", type=int, default=10_000, help="rows that come at once")
-    parser.add_argument("--clusters", type=int, nargs="+", default=[5, 10, 25])
-    parser.add_argument("--datasets", nargs="+", help="only these")
     asked = vars(parser.parse_args())
     folder, clusters, only = asked.pop("data"), asked.pop("clusters"), asked.pop("datasets")
     plan = Plan(**asked)
-    datasets, missing = load_datasets(folder, plan.max_rows)
-    for absent in missing:
-        print(absent)
     print(plan)
-    print(HEADER)
-    for n_clusters in clusters:
-        found = []
-        for dataset in datasets:
-            if only and dataset.key not in only:
-                continue
-            found.append(measure(dataset.key, dataset.points, n_clusters, plan))
-            print(found[-1].row(), flush=True)
-        means = [statistics.mean(one.excess) for one in found]
-        print(
-            f"K = {n_clusters}: excess {100 * statistics.mean(means):.3f} % on average, "
-            f"{100 * max(means):.3f} % on the worst dataset",
-            flush=True,
-        )
+    print_table(
+        folder, plan.max_rows, clusters, only, HEADER,
+        lambda key, points, n_clusters: measure(key, points, n_clusters, plan),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -14,17 +14,15 @@ concept lasting half a window. Three models learn it, one thread each:
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.bench_footprint import model_bytes
+from benchmarks.on_datasets import parser_of, print_table
 from kmeander import FSKM, DriftStream, max_batches_for, simulate_drifts
 from kmeander.arrays import Centroids, Points
-from kmeander.experiments.datasets import load_datasets
 from kmeander.kmeans.lloyd import mean_error
 from kmeander.kmeans.window import Window
 
@@ -48,7 +46,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Found:
+class LongMemoryCosts:
     """What was measured on one dataset with one K."""
 
     dataset: str
@@ -86,7 +84,7 @@ def exact_error(window: Window, centroids: Centroids) -> float:
     return float((masses * errors).sum() / masses.sum())
 
 
-def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> Found:
+def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> LongMemoryCosts:
     """Run the three models over the stream of one dataset."""
     length = max_batches_for(plan.rho)
     drifted = simulate_drifts(points, n_clusters, plan.epsilon, 3, random_state=0)
@@ -115,7 +113,7 @@ def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> Found:
             for centroids, shares in ((followed.centroids, excess), (own.centroids, own_excess)):
                 assert centroids is not None
                 shares.append(exact_error(exact.window, centroids) / step.surrogate_error - 1)
-    return Found(
+    return LongMemoryCosts(
         key,
         points.shape[1],
         n_clusters,
@@ -131,38 +129,25 @@ def measure(key: str, points: Points, n_clusters: int, plan: Plan) -> Found:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("data", type=Path, help="folder with the paper's datasets")
+    parser = parser_of(__doc__)
     parser.add_argument("--rho", type=float, default=0.99)
     parser.add_argument("--batch-size", type=int, default=200)
     parser.add_argument("--share", type=float, default=0.1, help="of the exact window's points")
     parser.add_argument("--epsilon", type=float, default=1.0, help="size of the two drifts")
-    parser.add_argument("--init", default="previous")
     parser.add_argument("--every", type=int, default=10, help="score every so many batches")
     parser.add_argument("--max-rows", type=int, default=20_000, help="of each dataset")
-    parser.add_argument("--clusters", type=int, nargs="+", default=[5, 10, 25])
-    parser.add_argument("--datasets", nargs="+", help="only these")
     asked = vars(parser.parse_args())
     folder, clusters, only = asked.pop("data"), asked.pop("clusters"), asked.pop("datasets")
     plan = Plan(**asked)
-    datasets, missing = load_datasets(folder, plan.max_rows)
-    for absent in missing:
-        print(absent)
     length = max_batches_for(plan.rho)
     print(
         f"rho {plan.rho}: {length} batches of {plan.batch_size}, {length * plan.batch_size} points;"
         f" max_points={plan.max_points}, init={plan.init!r}, epsilon={plan.epsilon}"
     )
-    print(HEADER)
-    for n_clusters in clusters:
-        found = []
-        for dataset in datasets:
-            if only and dataset.key not in only:
-                continue
-            found.append(measure(dataset.key, dataset.points, n_clusters, plan))
-            print(found[-1].row(), flush=True)
-        mean = np.mean([statistics.mean(one.excess) for one in found])
-        print(f"K = {n_clusters}: mean excess {100 * mean:.3f} %", flush=True)
+    print_table(
+        folder, plan.max_rows, clusters, only, HEADER,
+        lambda key, points, n_clusters: measure(key, points, n_clusters, plan),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

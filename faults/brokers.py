@@ -21,9 +21,9 @@ from typing import Any
 import confluent_kafka
 import numpy as np
 from confluent_kafka import TopicPartition
-from tests.kafka_broker import Broker
 
 from faults.table import Row
+from tests.kafka_broker import Broker
 
 N_PARTITIONS = 2
 N_SENT = 120  # messages before, during and after each fault

@@ -67,8 +67,8 @@ class Noise:
         return max(4.0, min(100.0, 2 / between))
 
     def judge(
-        self, scale: int, families: dict[int, float], z: dict[int, tuple[float, float]], more: float,
-        early: bool,
+        self, scale: int, families: dict[int, float], z: dict[int, tuple[float, float]],
+        more: float, early: bool,
     ) -> dict[int, float]:  # fmt: skip
         """How rare each z is, given with the rows of its cell; they are learned."""
         m, shrinkage = SCALES[scale], self.shrinkage()

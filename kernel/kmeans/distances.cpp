@@ -13,9 +13,9 @@ namespace {
 
 // Labels and squared distances of all rows, and bounds: found(begin, end, upper, lower) is called
 // for each group of them.
-template <class Found>
+template <class Visit>
 void sweep(const PointsView &rows, const double *centroids, std::size_t k, std::size_t n_threads,
-           std::int32_t *labels, double *squared, const Found &found) {
+           std::int32_t *labels, double *squared, const Visit &found) {
     const std::size_t d = rows.columns;
     PackedCentroids packed(k, d);
     packed.pack(centroids);

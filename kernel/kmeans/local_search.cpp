@@ -267,8 +267,8 @@ private:
     }
 
     // Call found(point, label, squared, second) for the points at these positions.
-    template <class Found>
-    void measure(const std::vector<std::uint32_t> &positions, const Found &found) {
+    template <class Visit>
+    void measure(const std::vector<std::uint32_t> &positions, const Visit &found) {
         const std::size_t n_groups = (positions.size() + kGroupRows - 1) / kGroupRows;
         const double operations = static_cast<double>(positions.size() * k_ * d_);
         team_.run(n_groups, operations, [&](std::size_t group, std::size_t worker) {

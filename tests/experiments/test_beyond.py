@@ -34,7 +34,7 @@ from kmeander.experiments.beyond.protocol import (
     cells_of,
     standardised,
 )
-from kmeander.experiments.datasets import Found
+from kmeander.experiments.datasets import LoadedDataset
 from kmeander.experiments.grid import CellDone, Grid
 from kmeander.experiments.protocol import Setting, streams_of
 from kmeander.experiments.storage import load
@@ -59,10 +59,10 @@ def recording() -> NDArray[np.float64]:
     return walk
 
 
-def datasets() -> list[Found]:
+def datasets() -> list[LoadedDataset]:
     return [
-        Found("lumps", "Lumps", tiny_datasets()["lumps"], "made up"),
-        Found("gesture", "Gestures", recording(), "made up"),
+        LoadedDataset("lumps", "Lumps", tiny_datasets()["lumps"], "made up"),
+        LoadedDataset("gesture", "Gestures", recording(), "made up"),
     ]
 
 

@@ -18,8 +18,8 @@ from kmeander import InputError
 from kmeander.experiments.datasets import (
     DATASETS,
     Dataset,
-    Found,
-    Missing,
+    LoadedDataset,
+    MissingDataset,
     load_dataset,
     load_datasets,
 )
@@ -122,9 +122,9 @@ PUBLISHED: dict[str, Callable[[Path], Table]] = {
 }
 
 
-def load(key: str, folder: Path, n_rows: int = N_ROWS, max_rows: int = 1000) -> Found:
+def load(key: str, folder: Path, n_rows: int = N_ROWS, max_rows: int = 1000) -> LoadedDataset:
     found = load_dataset(spec(key, n_rows), files_in(folder), max_rows)
-    assert isinstance(found, Found)
+    assert isinstance(found, LoadedDataset)
     return found
 
 
@@ -313,7 +313,7 @@ def test_missing_datasets_are_named_with_their_source(tmp_path: Path) -> None:
     found, missing = load_datasets(tmp_path)
     assert [entry.key for entry in found] == ["urban"]
     assert [entry.dataset.key for entry in missing] == KEYS[1:]
-    assert all(isinstance(entry, Missing) for entry in missing)
+    assert all(isinstance(entry, MissingDataset) for entry in missing)
     assert str(missing[2]) == (
         "gas: not found, skipped. Gas sensor array temperature modulation (UCI 487; J. Burgués, "
         "S. Marco, 2018-2019)"

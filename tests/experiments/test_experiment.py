@@ -25,7 +25,7 @@ from kmeander.experiments import (
     theorem1,
 )
 from kmeander.experiments.claims import Claim
-from kmeander.experiments.datasets import Found
+from kmeander.experiments.datasets import LoadedDataset
 from kmeander.experiments.experiment import narrowest_band, report, run_experiment
 from kmeander.experiments.findings import page, sections
 from kmeander.experiments.grid import Grid
@@ -47,7 +47,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a small grid, as it lies on the disk."""
     folder = tmp_path_factory.mktemp("run")
     found = [
-        Found(name, name.title(), points, "made up") for name, points in tiny_datasets().items()
+        LoadedDataset(name, name.title(), points, "made up")
+        for name, points in tiny_datasets().items()
     ]
     run_experiment(found, [], GRID, folder, repetitions_of_figure1=20)
     return folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from faults.poison import N_QUICK, failures
 from faults.readers import READERS, Reader
 

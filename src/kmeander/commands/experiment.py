@@ -16,7 +16,7 @@ import typer
 from kmeander.exceptions import KmeanderError
 
 if TYPE_CHECKING:
-    from kmeander.experiments.datasets import Found, Missing
+    from kmeander.experiments.datasets import LoadedDataset, MissingDataset
     from kmeander.experiments.grid import CellDone, Grid
 
 
@@ -126,7 +126,7 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _datasets(data: Path | None, grid: Grid) -> tuple[list[Found], list[Missing]]:
+def _datasets(data: Path | None, grid: Grid) -> tuple[list[LoadedDataset], list[MissingDataset]]:
     """Load what there is and say what there is not."""
     from kmeander.experiments.datasets import load_datasets
     from kmeander.experiments.sample import sample_datasets
@@ -145,7 +145,7 @@ def _datasets(data: Path | None, grid: Grid) -> tuple[list[Found], list[Missing]
 
 
 def _run_paper(
-    found: list[Found], missing: list[Missing], grid: Grid, out: Path, processes: int
+    found: list[LoadedDataset], missing: list[MissingDataset], grid: Grid, out: Path, processes: int
 ) -> None:
     with _needing_matplotlib():
         from kmeander.experiments.experiment import run_experiment
@@ -158,8 +158,8 @@ def _run_paper(
 
 
 def _run_beyond(
-    found: list[Found],
-    missing: list[Missing],
+    found: list[LoadedDataset],
+    missing: list[MissingDataset],
     grid: Grid,
     out: Path,
     processes: int,

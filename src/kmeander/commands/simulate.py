@@ -11,7 +11,7 @@ from kmeander.commands.values import names
 from kmeander.commands.words import say
 
 
-class ChangeKind(StrEnum):
+class StreamKind(StrEnum):
     """How the stream changes."""
 
     drift = "drift"
@@ -30,8 +30,8 @@ def simulate(
     data: Annotated[str, typer.Argument(help="CSV file with a header, or Parquet file.")],
     out: Annotated[str, typer.Option(help="Folder for the Parquet file.")],
     kind: Annotated[
-        ChangeKind, typer.Option(help="Abrupt drifts, gradual ones, or clusters that come and go.")
-    ] = ChangeKind.drift,
+        StreamKind, typer.Option(help="Abrupt drifts, gradual ones, or clusters that come and go.")
+    ] = StreamKind.drift,
     write: Annotated[
         Write, typer.Option(help="The stream of batches, or the concepts it is drawn from.")
     ] = Write.stream,

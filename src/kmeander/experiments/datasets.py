@@ -56,7 +56,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class LoadedDataset:
     """A dataset that is there.
 
     `note` says where it comes from and what of it was taken.
@@ -69,7 +69,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingDataset:
     """A dataset that is not."""
 
     dataset: Dataset
@@ -189,17 +189,21 @@ DATASETS = (
 )
 
 
-def load_datasets(folder: Path, max_rows: int = 100_000) -> tuple[list[Found], list[Missing]]:
+def load_datasets(
+    folder: Path, max_rows: int = 100_000
+) -> tuple[list[LoadedDataset], list[MissingDataset]]:
     """Load every dataset of the paper that `folder` holds; name the others."""
     files = readers.files_in(folder)
     loaded = [load_dataset(dataset, files, max_rows) for dataset in DATASETS]
     return (
-        [entry for entry in loaded if isinstance(entry, Found)],
-        [entry for entry in loaded if isinstance(entry, Missing)],
+        [entry for entry in loaded if isinstance(entry, LoadedDataset)],
+        [entry for entry in loaded if isinstance(entry, MissingDataset)],
     )
 
 
-def load_dataset(dataset: Dataset, files: list[DataFile], max_rows: int) -> Found | Missing:
+def load_dataset(
+    dataset: Dataset, files: list[DataFile], max_rows: int
+) -> LoadedDataset | MissingDataset:
     """Load one dataset from among `files`, the published form first.
 
     A published file must be complete. A Parquet copy may hold fewer rows: it cannot be read when
@@ -209,10 +213,10 @@ def load_dataset(dataset: Dataset, files: list[DataFile], max_rows: int) -> Foun
     if published:
         return _load_published(dataset, published, max_rows)
     copies = _named(files, dataset.parquet)
-    return _load_parquet(dataset, copies, max_rows) if copies else Missing(dataset)
+    return _load_parquet(dataset, copies, max_rows) if copies else MissingDataset(dataset)
 
 
-def _load_published(dataset: Dataset, files: list[DataFile], max_rows: int) -> Found:
+def _load_published(dataset: Dataset, files: list[DataFile], max_rows: int) -> LoadedDataset:
     # The same file may lie there twice, as such and in its archive: the first counts.
     chosen = [next(same) for _, same in itertools.groupby(files, key=lambda file: file.name)]
     chosen = chosen[:1] if dataset.n_files == 1 else chosen
@@ -230,10 +234,10 @@ def _load_published(dataset: Dataset, files: list[DataFile], max_rows: int) -> F
             f"{chosen[0]} has {found.n_rows:,} rows, {dataset.title} as published has "
             f"{dataset.n_rows:,}. It may be cut off: download it again."
         )
-    return Found(dataset.key, dataset.title, found.points, _note(dataset, found, chosen[0]))
+    return LoadedDataset(dataset.key, dataset.title, found.points, _note(dataset, found, chosen[0]))
 
 
-def _load_parquet(dataset: Dataset, copies: list[DataFile], max_rows: int) -> Found:
+def _load_parquet(dataset: Dataset, copies: list[DataFile], max_rows: int) -> LoadedDataset:
     sizes = {file: readers.parquet_columns(file) for file in copies}
     usable = [file for file in copies if _features(dataset, sizes[file][1]) is not None]
     if not usable:
@@ -251,7 +255,7 @@ def _load_parquet(dataset: Dataset, copies: list[DataFile], max_rows: int) -> Fo
     found = readers.sampled(blocks, max_rows, _generator(dataset))
     if found is None:
         raise InputError(f"{chosen} has no rows.")
-    return Found(dataset.key, dataset.title, found.points, _note(dataset, found, chosen))
+    return LoadedDataset(dataset.key, dataset.title, found.points, _note(dataset, found, chosen))
 
 
 def _named(files: list[DataFile], pattern: str) -> list[DataFile]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from kmeander.experiments import figures, findings, storage, tables, theorem1
-from kmeander.experiments.datasets import Found, Missing
+from kmeander.experiments.datasets import LoadedDataset, MissingDataset
 from kmeander.experiments.grid import CellDone, Grid, run_grid
 
 
 def run_experiment(
-    found: Sequence[Found],
-    missing: Sequence[Missing],
+    found: Sequence[LoadedDataset],
+    missing: Sequence[MissingDataset],
     grid: Grid,
     folder: Path,
     *,
@@ -95,7 +95,7 @@ def narrowest_band(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _facts(
-    found: Sequence[Found], missing: Sequence[Missing], grid: Grid, repetitions: int
+    found: Sequence[LoadedDataset], missing: Sequence[MissingDataset], grid: Grid, repetitions: int
 ) -> dict[str, Any]:
     from kmeander import __version__, _kernel
 

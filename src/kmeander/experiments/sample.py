@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from kmeander.arrays import Points
-from kmeander.experiments.datasets import Found
+from kmeander.experiments.datasets import LoadedDataset
 
 
-def sample_datasets() -> list[Found]:
+def sample_datasets() -> list[LoadedDataset]:
     """Return two datasets that look like real ones: uneven, skewed, correlated, with outliers."""
     rng = np.random.default_rng(20211207)
     return [
-        Found("sample-places", "Places (made up)", _places(rng), "built in"),
-        Found("sample-sensors", "Sensors (made up)", _sensors(rng), "built in"),
+        LoadedDataset("sample-places", "Places (made up)", _places(rng), "built in"),
+        LoadedDataset("sample-sensors", "Sensors (made up)", _sensors(rng), "built in"),
     ]
 
 

@@ -14,7 +14,7 @@ from kmeander.experiments.beyond import figure, tables
 from kmeander.experiments.beyond.contestants import MINI_BATCH, RIVER, has_river
 from kmeander.experiments.beyond.goals import Goal, goals
 from kmeander.experiments.beyond.protocol import cells_of
-from kmeander.experiments.datasets import Found, Missing
+from kmeander.experiments.datasets import LoadedDataset, MissingDataset
 from kmeander.experiments.grid import CellDone, Grid, run_grid
 from kmeander.experiments.tables import SHOWN, markdown, read_csv, write_csv
 from kmeander.models.settings import DEFAULTS
@@ -53,8 +53,8 @@ def check(grid: Grid, *, river: bool) -> None:
 
 
 def run_beyond(
-    found: Sequence[Found],
-    missing: Sequence[Missing],
+    found: Sequence[LoadedDataset],
+    missing: Sequence[MissingDataset],
     grid: Grid,
     folder: Path,
     *,
@@ -239,7 +239,7 @@ def _run(run: dict[str, Any]) -> str:
 
 
 def _facts(
-    found: Sequence[Found], missing: Sequence[Missing], grid: Grid, river: bool
+    found: Sequence[LoadedDataset], missing: Sequence[MissingDataset], grid: Grid, river: bool
 ) -> dict[str, Any]:
     from importlib.metadata import version
 
