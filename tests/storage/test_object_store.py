@@ -22,9 +22,8 @@ from kmeander import CheckpointError, InputError, StreamError, run
 from kmeander.runs.predict import predict
 from kmeander.runs.records import Progress
 from kmeander.sinks import read_steps
-from kmeander.storage import object_store
+from kmeander.storage import filesystem_of, object_store
 from kmeander.storage.checkpoint_folder import CheckpointFolder
-from kmeander.storage.filesystem import filesystem_of
 from kmeander.storage.local import LocalFileSystem
 from tests.program import kmeander
 from tests.streams import drifting_stream

@@ -13,7 +13,7 @@ import typer
 from kmeander.commands.values import names
 from kmeander.commands.words import counted_events, say
 from kmeander.page import need_bokeh
-from kmeander.storage.filesystem import filesystem_of
+from kmeander.storage import filesystem_of
 from kmeander.storage.growing import lines_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def report(
     ] = None,
     format_: Annotated[
         ReportFormat | None,
-        typer.Option("--format", help="By default the ending tells."),
+        typer.Option("--format", help="By default, by the ending of the file."),
     ] = None,
     features: Annotated[
         str | None,

@@ -21,8 +21,9 @@ from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules,
 from kmeander.sinks import Sending
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
+from kmeander.storage import filesystem_of
 from kmeander.storage.checkpoint_folder import CheckpointFolder
-from kmeander.storage.filesystem import filesystem_of, is_address, split
+from kmeander.storage.filesystem import is_address, split
 from kmeander.wire.kafka import SCHEME
 from kmeander.wire.kafka_settings import kafka_settings
 
@@ -110,7 +111,7 @@ def run(
     season : int or str, optional
         Batches after which the stream repeats itself; with `every` also a time, such as ``"1d"``.
     format : {"csv", "tsv", "ndjson", "parquet", "arrow"}, optional
-        By default the ending tells; of Kafka messages "json" (default) or "csv".
+        By default, by the ending of the file; of Kafka messages "json" (default) or "csv".
     header : sequence of str, optional
         Names of the columns of CSV without a header line.
     delimiter, decimal, encoding, comment : str, optional

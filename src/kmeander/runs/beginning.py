@@ -34,7 +34,7 @@ def newest_complete(
     sinks : mapping
         The outputs, by name.
     notify : callable
-        Told, where the newest state is not the one.
+        Given a sentence where the newest state is not the one.
     """
     refused: StreamError | None = None
     for state in states:

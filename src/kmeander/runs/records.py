@@ -43,7 +43,7 @@ class RunSummary:
     events : dict
         How many events of each kind there were, the unconfirmed ones left out.
     n_unconfirmed : int
-        Events that were told while the noise of the stream was not known.
+        Events that were reported while the noise of the stream was not known.
     words : callable
         Says what happened at a Step, with the names of the columns.
     """

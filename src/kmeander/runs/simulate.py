@@ -18,7 +18,8 @@ from kmeander.drifts.magnitude import MAGNITUDES
 from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clusters
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.files import read_file
-from kmeander.storage.filesystem import filesystem_of, joined
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import joined
 
 if TYPE_CHECKING:
     import pyarrow as pa

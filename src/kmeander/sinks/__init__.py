@@ -11,7 +11,7 @@ from kmeander.sinks.assignments import CSV, LINES, AssignmentCsv, AssignmentLine
 from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
 from kmeander.sinks.kafka import AssignmentTopic, Sending
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
-from kmeander.storage.filesystem import filesystem_of
+from kmeander.storage import filesystem_of
 from kmeander.wire.kafka import SCHEME
 
 __all__ = [

@@ -13,7 +13,8 @@ import numpy as np
 from kmeander.exceptions import InputError, argument
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
 from kmeander.sinks.line_sink import LineSink
-from kmeander.storage.filesystem import filesystem_of, split
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import split
 from kmeander.storage.growing import PartFolder
 from kmeander.wire.arrow import to_arrow, to_numpy
 

@@ -13,7 +13,8 @@ from kmeander.arrays import Centroids
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.records import Step
 from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
-from kmeander.storage.filesystem import filesystem_of, split
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import split
 from kmeander.wire.arrow import to_batch
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What is remembered of what has been read of a stream, to know it again when a run goes on."""
+"""Checksums of the part of a stream that was read, to know the stream again when a run goes on."""
 
 from __future__ import annotations
 

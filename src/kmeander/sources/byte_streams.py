@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.compression import is_compressed, unpacked
-from kmeander.storage.filesystem import filesystem_of, is_address
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import is_address
 from kmeander.storage.local import is_same_file
 
 if TYPE_CHECKING:

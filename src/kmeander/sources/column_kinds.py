@@ -1,4 +1,4 @@
-"""What the keys of JSON objects hold, told by the first of them."""
+"""Kinds of the columns of JSON objects, inferred from the first rows."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kmeander.sources.block import Position, RowLocation
 from kmeander.sources.byte_streams import explained
 from kmeander.sources.conversion import RawBlock
 from kmeander.sources.selection import Selection
-from kmeander.storage.filesystem import filesystem_of
+from kmeander.storage import filesystem_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kmeander.exceptions import InputError
-from kmeander.storage.filesystem import filesystem_of
+from kmeander.storage import filesystem_of
 
 ARROW = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 ENDINGS = (*ARROW, ".xz", ".zip")

@@ -22,7 +22,8 @@ from kmeander.sources.reading import Reading
 from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_files import TextFile
 from kmeander.sources.text_formats import JsonFormat
-from kmeander.storage.filesystem import FileSystem, filesystem_of, joined, split
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import FileSystem, joined, split
 
 FORMATS = ("csv", "tsv", "ndjson", "json", "parquet", "arrow")
 _ENDINGS = {

@@ -1,4 +1,4 @@
-"""What the user said about how a stream is read; the rest is recognised."""
+"""How a stream is read, as far as the user said it; the rest is recognised."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from kmeander.exceptions import CheckpointError
-from kmeander.storage import checkpoint
-from kmeander.storage.filesystem import filesystem_of, joined
+from kmeander.storage import checkpoint, filesystem_of
+from kmeander.storage.filesystem import joined
 
 _NAME = re.compile(r"batch-(-1|\d{8,})\.ckpt")
 

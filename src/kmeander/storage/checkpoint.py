@@ -1,4 +1,4 @@
-"""A state of plain arrays and numbers to a file and back; no pickle.
+"""Checkpoint format: a state of plain arrays and numbers to a file and back; no pickle.
 
 The file: the magic word, the format number (4 bytes) and the length of the header (8 bytes),
 both little-endian, the header as JSON, the arrays one after the other, and the SHA-256 of all
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.json_text import from_json
 from kmeander.plain_values import PlainValues, is_whole
-from kmeander.storage.filesystem import filesystem_of, split
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import split
 
 MAGIC = b"KMEANDER"
 FORMAT = 1

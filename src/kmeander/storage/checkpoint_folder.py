@@ -10,8 +10,8 @@ from typing import Any
 
 from kmeander.exceptions import CheckpointError, argument, shown
 from kmeander.plain_values import is_whole
-from kmeander.storage import checkpoint
-from kmeander.storage.filesystem import InUseError, filesystem_of, joined
+from kmeander.storage import checkpoint, filesystem_of
+from kmeander.storage.filesystem import InUseError, joined
 
 LAYOUT = 1  # what the state of a run looks like
 KEPT = 2

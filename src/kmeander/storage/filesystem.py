@@ -1,4 +1,4 @@
-"""What sources, sinks and checkpoints ask of the place where their files lie.
+"""File systems: what sources, sinks and checkpoints ask of the place where their files lie.
 
 A path is a path on this machine, or the address of an object (``s3://bucket/name``).
 """
@@ -89,17 +89,6 @@ def is_address(path: str) -> bool:
     (True, False)
     """
     return _SCHEME.match(path) is not None
-
-
-def filesystem_of(path: str) -> FileSystem:
-    """Return what reads and writes `path`."""
-    if is_address(path):
-        from kmeander.storage.object_store import ObjectStore
-
-        return ObjectStore.of(path)
-    from kmeander.storage.local import LocalFileSystem
-
-    return LocalFileSystem()
 
 
 def joined(folder: str, name: str) -> str:

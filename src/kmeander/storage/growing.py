@@ -9,8 +9,9 @@ from collections.abc import Generator
 from typing import IO, Any
 
 from kmeander.exceptions import StreamError, argument
+from kmeander.storage import filesystem_of
 from kmeander.storage.disk import disk
-from kmeander.storage.filesystem import filesystem_of, joined, split
+from kmeander.storage.filesystem import joined, split
 from kmeander.storage.local import is_same_file
 
 # Where an output ends: plain numbers and text, for a checkpoint to keep.

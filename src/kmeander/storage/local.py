@@ -72,7 +72,7 @@ class LocalFileSystem(FileSystem):
                 disk().sync(file)
             disk().rename(aside, target)
         except BaseException:
-            with suppress(OSError):  # the first error is the one to be told
+            with suppress(OSError):  # the first error is the one to report
                 disk().remove(aside)
             raise
         disk().sync_folder(folder)
