@@ -48,14 +48,14 @@ def section(command: Callable[..., Any]) -> str:
         for info, parameter, kind in parameters
         if isinstance(info, OptionInfo) and not info.hidden
     ]
-    told, _, example = inspect.cleandoc(command.__doc__ or "").partition("\n\nExample: ")
+    words, _, example = inspect.cleandoc(command.__doc__ or "").partition("\n\nExample: ")
     usage = " ".join(
         f"[{parameter.name.upper()}]"
         if parameter.default is not parameter.empty
         else parameter.name.upper()
         for _, parameter, _ in arguments
     )
-    lines = [f"## {command.__name__}", "", _with_code(told), "", "```text"]
+    lines = [f"## {command.__name__}", "", _with_code(words), "", "```text"]
     lines += [f"kmeander {command.__name__} {usage} [OPTIONS]".replace("  ", " "), "```", ""]
     if example:
         lines += ["For example:", "", "```text", example, "```", ""]

@@ -15,7 +15,7 @@ class Row:
     Parameters
     ----------
     fault : str
-        What was done, and to what; the rows of the table are told apart by it.
+        What was done, and to what; no two rows of the table have the same.
     trials : int
         How often it was done.
     lost, duplicated : int

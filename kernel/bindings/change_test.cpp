@@ -129,7 +129,7 @@ void restore(ChangeTestBox *place, const std::vector<std::size_t> &counts, doubl
 void define_change_test(nb::module_ &module) {
     using namespace nb::literals;
     nb::class_<ChangeTestBox>(module, "ChangeTest", nb::is_final())
-        .def("__init__", &restore, "counts"_a, "n_independent"_a, "arrays"_a)
+        .def("__init__", &restore, "counts"_a, "n_independent"_a, "arrays"_a.noconvert())
         .def_static("begin", &begin_stream, "window"_a, "partition"_a, "centroids"_a.noconvert(),
                     "period"_a)
         .def("in_chapter", &begin_chapter, "window"_a, "partition"_a, "centroids"_a.noconvert(),

@@ -48,7 +48,7 @@ struct NoiseRule {
     double prior_sum, prior_count;    // squares, and how many, that it is drawn to
     double prior_freedom, per_batch;  // degrees of freedom: before any batch, and of each
     double long_sum, long_count;      // the same as the first two, of the longest scale
-    double rows;                      // in times of what is usual
+    double rows;                      // of the batch, over those of a usual one
     double cap;                       // the most a square counts, in units of its expectation
     double kept;                      // of what was learned before
 };

@@ -82,7 +82,7 @@ inline Vec judge_some(const NoiseRule &rule, Vec squares, double doubt_of_rows, 
     const Vec drawn = (sums + rule.prior_sum) / (counts + rule.prior_count);
     const Vec learned = drawn > 1.0 ? drawn : splat(1.0);
     const Vec noise = 1.0 + (learned - 1.0) * rule.rows;
-    // Noise that lasts adds up over batches: the fewer of them have told something new.
+    // Noise that lasts adds up over batches: the fewer of them have brought something new.
     const Vec lasting = (long_sums + rule.long_sum) / (long_counts + rule.long_count);
     const Vec most_lasting = lasting > learned ? lasting / learned : splat(1.0);
     const Vec doubt =

@@ -32,7 +32,7 @@ constexpr std::size_t kFarRows = 3;
 // Batches from which on their farthest rows are compared with.
 constexpr std::size_t kFarLeast = 15;
 // Batches of a chapter whose decayed mean is where it began, and how far a cluster walks from
-// there, in standard deviations, before it is told.
+// there, in standard deviations, before it is reported.
 constexpr std::size_t kOriginBatches = 36;
 constexpr double kTrend = 2.5;
 

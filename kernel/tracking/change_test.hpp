@@ -1,4 +1,4 @@
-// Change test: whether a batch, or the last few, differ from those before by more than is usual.
+// Change test: whether a batch, or the last few, differ from those before by more than noise.
 //
 // Shares, places and spreads of all cells in the last 1, 4 and 12 batches are compared with the
 // decayed batches before these in the same chapter, and each difference is judged beside the noise
@@ -133,7 +133,7 @@ private:
     struct Comparison {  // what is compared
         std::size_t number;
         const ScoreSums *newest, *older;
-        double rows;  // of the newest, in times of what is usual
+        double rows;  // of the newest, over those of a usual batch
         bool is_early;
         Known *known;
     };

@@ -1,4 +1,4 @@
-// Season: what is usual at each phase of a cycle, from past cycles.
+// Season: the baseline at each phase of a cycle, from past cycles.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,11 @@ class ReadingOptions:
     panel: ClassVar[str] = "Source"
     format: Annotated[
         str | None,
-        typer.Option("--format", metavar=FORMAT, help="Of the rows, where no ending tells it."),
+        typer.Option(
+            "--format",
+            metavar=FORMAT,
+            help="Of the rows, where the ending of the file does not say it.",
+        ),
     ] = None
     header: Annotated[
         str | None, typer.Option(help="Names of the columns of CSV without a header line."), names

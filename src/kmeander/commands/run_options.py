@@ -105,7 +105,7 @@ class BatchOptions:
     ] = None
     time_unit: Annotated[
         str | None,
-        typer.Option(metavar=TIME_UNIT, help="Of numbers in --time-column (told by their size)."),
+        typer.Option(metavar=TIME_UNIT, help="Of numbers in --time-column (known by their size)."),
     ] = None
     every: Annotated[
         str | None,

@@ -79,12 +79,12 @@ def _refuse_tiny_differences(
     """Refuse points that differ, but by so little that the squares of their distances are 0."""
     there = points if weights is None else points[weights > 0]
     distinct = np.unique(there + 0.0, axis=0)  # -0.0 is 0.0
-    n_distinct, n_told_apart = len(distinct), len(seeds.rows)
-    if n_distinct == n_told_apart or (n_told_apart > 1 and n_distinct < n_clusters):
+    n_distinct, n_distinguishable = len(distinct), len(seeds.rows)
+    if n_distinct == n_distinguishable or (n_distinguishable > 1 and n_distinct < n_clusters):
         return
     widest = float(np.max(np.ptp(distinct.astype(np.float64), axis=0)))
     raise InputError(
-        f"X has {n_distinct} distinct points of which {n_told_apart} can be told apart: "
+        f"X has {n_distinct} distinct points of which {n_distinguishable} can be told apart: "
         f"differences below 1e-160 have squares that are 0 (the widest column spans {widest:g}). "
         "Rescale the columns."
     )

@@ -232,7 +232,7 @@ class StreamModel(ABC):
         self.learned = other.learned
 
     def acknowledge(self) -> None:
-        """Take the present as the baseline: what has changed so far is not told again."""
+        """Take the present as the baseline: what has changed so far is not reported again."""
         known = self.learned
         if known.chapter is None or known.centroids is None or known.lineage is None:
             return

@@ -1,4 +1,4 @@
-"""Whether rows still have the columns that came before, and rows of several parts as one."""
+"""Columns of rows beside the known ones: the same, or refused; and rows of several parts as one."""
 
 from __future__ import annotations
 

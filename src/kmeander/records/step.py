@@ -107,7 +107,7 @@ class Step:
     n_far : int
         Rows that lie farther from all clusters than is usual in this stream.
     provisional : tuple of int
-        Ids of newborn clusters that have not lasted yet: they are told once they have.
+        Ids of newborn clusters that have not lasted yet: they are reported once they have.
     asleep : tuple of (int, int)
         Ids that no centroid follows at present and that may come back, each with the id of the
         cluster that its points are part of now, or -1.

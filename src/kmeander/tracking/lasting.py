@@ -1,9 +1,9 @@
-"""Births and ends that last: which new clusters are told, and which that ended may come back.
+"""Births and ends that last: which new clusters are reported, and which ended ones may come back.
 
 Local search moves a centroid to where it lowers the error, and may move it back with the next
-batch. Neither is news. So a newborn cluster has its number at once, but is told when it has lasted;
-a cluster that nobody follows any more sleeps for a while, and has its number back if a centroid
-returns to its place. Where the change test finds a change, both are told at once.
+batch. Neither is news. So a newborn cluster has its number at once, but is reported when it has
+lasted; a cluster that ended is asleep for a while, and has its number back if a centroid returns to
+its place. Where the change test finds a change, both are reported at once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kmeander.tracking.lineage import LASTED, NOBODY, Lineage, Sleeper, endings
 # an equal share where there are many clusters, and this number of rows in all.
 LASTING_SHARE = 0.02
 LASTING_ROWS = 10.0
-# One that begins with this share of a batch is told at once.
+# One that begins with this share of a batch is reported at once.
 LARGE_SHARE = 0.2
-# Batches after which a cluster that nobody follows has ended.
+# Batches after which the end of a cluster that is asleep is reported.
 SLEEPING_BATCHES = 50
 
 
 class Settled(NamedTuple):
-    """The lineage after a batch, and the births and ends that are told."""
+    """The lineage after a batch, and the births and ends that are reported."""
 
     lineage: Lineage
     events: tuple[Event, ...]
@@ -47,7 +47,7 @@ def settle(
     *,
     at_once: bool,
 ) -> Settled:
-    """Decide what is told of the clusters that began and ended, now or lately.
+    """Decide what is reported of the clusters that began and ended, now or lately.
 
     Parameters
     ----------
@@ -67,38 +67,38 @@ def settle(
     if not (begun or ended or matched.asleep or matched.dropped or matched.is_provisional.any()):
         return Settled(matched, ())
     rows_before = {number: row for row, number in enumerate(before.ids.tolist())}
-    asleep, unheard, told_ends = list(matched.asleep), [], []
+    asleep, unreported, ends = list(matched.asleep), [], []
     for event in ended:
         assert event.cluster is not None
         row = rows_before[event.cluster]
         heir = NOBODY if event.other is None else event.other
-        if before.is_provisional[row]:  # nobody has heard of it
-            unheard.append((event.cluster, heir))
+        if before.is_provisional[row]:  # its birth was not reported
+            unreported.append((event.cluster, heir))
         elif at_once:
-            told_ends.append(event)
+            ends.append(event)
         else:
             asleep.append(
                 Sleeper(event.cluster, heir, index, centroids[row], before.variance.item(row))
             )
     # Their numbers go to what comes to their rows: until one has lasted there is none to name.
-    free = {rows_before[number]: number for number, _ in unheard}
+    free = {rows_before[number]: number for number, _ in unreported}
     births, lineage = _with_births(before, matched, begun, asleep, free, fit, at_once)
-    dropped = [pair for pair in unheard if pair[0] in free.values()]
+    dropped = [pair for pair in unreported if pair[0] in free.values()]
     due = [one for one in asleep if at_once or index - one.since >= SLEEPING_BATCHES]
     asleep = [one for one in asleep if one not in due]
     heirs = {
         **dict(matched.ended),
         **dict(dropped),
         **{one.number: one.heir for one in (*asleep, *due)},
-        **dict(endings(told_ends)),
+        **dict(endings(ends)),
     }
     alive = set(lineage.ids.tolist())
-    told_ends += [_end_of(one, heirs, alive) for one in due]
-    pairs = endings(told_ends)
+    ends += [_end_of(one, heirs, alive) for one in due]
+    pairs = endings(ends)
     lineage = lineage._replace(
         asleep=tuple(asleep), dropped=tuple(dropped), ended=(*matched.ended, *dropped, *pairs)
     )
-    return Settled(lineage, (*births, *told_ends))
+    return Settled(lineage, (*births, *ends))
 
 
 def _with_births(
@@ -110,9 +110,10 @@ def _with_births(
     fit: WindowFit,
     at_once: bool,
 ) -> tuple[list[Event], Lineage]:
-    """Return the births that are told, and the lineage.
+    """Return the births that are reported, and the lineage.
 
-    Who wakes is taken from `asleep`, numbers that can be used again, by row, from `free`.
+    Clusters that come back are taken from `asleep`; numbers that can be used again, by row, from
+    `free`.
     """
     masses = fit.sums.masses[-1]
     shares = masses / masses.sum()
@@ -135,9 +136,9 @@ def _with_births(
         else:
             ids[row], next_id = next_id, next_id + 1
         batches[row], held[row] = 0, 0.0
-        parents[row] = _heard_of(event.other, before)
+        parents[row] = _reported_parent(event.other, before)
         born[row] = _birth_of(int(ids[row]), parents.item(row), event.value)
-    told = []
+    reported = []
     for row in (batches < LASTED).nonzero()[0].tolist():
         share = shares.item(row)
         lasts = share >= least
@@ -146,14 +147,14 @@ def _with_births(
         has_lasted = batches[row] >= LASTED and held[row] >= LASTING_ROWS
         if has_lasted or (lasts and at_once) or (row in born and share >= LARGE_SHARE):
             batches[row] = LASTED
-            told.append(born.get(row) or _birth_of(int(ids[row]), parents.item(row), share))
+            reported.append(born.get(row) or _birth_of(int(ids[row]), parents.item(row), share))
         else:
             batches[row] = min(int(batches[row]), LASTED - 1)
     lineage = matched._replace(
         ids=frozen(ids), next_id=next_id, batches=frozen(batches), held=frozen(held),
         parents=frozen(parents),
     )  # fmt: skip
-    return told, lineage
+    return reported, lineage
 
 
 def _nearest(asleep: Sequence[Sleeper], centroid: Centroids) -> Sleeper | None:
@@ -164,8 +165,8 @@ def _nearest(asleep: Sequence[Sleeper], centroid: Centroids) -> Sleeper | None:
     return asleep[min(near)[1]] if near else None
 
 
-def _heard_of(parent: int | None, before: Lineage) -> int:
-    """Return where a newborn cluster comes from, in numbers that were told; -1 from nowhere."""
+def _reported_parent(parent: int | None, before: Lineage) -> int:
+    """Return where a newborn cluster comes from, in numbers that were reported; -1 from nowhere."""
     if parent is None:
         return NOBODY
     rows = np.flatnonzero((before.ids == parent) & before.is_provisional)

@@ -14,7 +14,7 @@ from kmeander.exceptions import InputError
 from kmeander.records import Ids, Step
 
 NOBODY = -1
-# Batches for which a newborn cluster must last before it is told.
+# Batches for which a newborn cluster must last before it is reported.
 LASTED = 10
 
 

@@ -24,9 +24,9 @@ from kmeander.tracking.lineage import Lineage
 
 # Evidence that something changed, although no single cluster may be named.
 _OF_ALL = {ChangeKind.COLUMN, ChangeKind.FAR}
-# Until the noise of a stream is known, a change is told as one that no noise explains if a cluster
-# moved by so many standard deviations, or the error is so many times what was expected; and not in
-# the very first batches, in which a stream shows what it has.
+# Until the noise of a stream is known, an event is confirmed if the cluster moved by this number of
+# standard deviations, or the error is this number of times what was expected; and not in the very
+# first batches, in which a stream shows what it has.
 BEYOND_NOISE_SD = 3.5
 BEYOND_NOISE_ERROR = 2.0
 BEYOND_NOISE_BATCHES = 4
@@ -167,8 +167,8 @@ def _changes_told(
 ) -> tuple[list[Event], Lineage]:
     """Return what the change test found as events, each thing once, and the lineage after it.
 
-    What moved, grew or shrank is told of the cluster; as a drift is told what concerns all of them,
-    or cannot be told of any.
+    A change of one cluster is an event of that cluster; what concerns all of them, or no single
+    one, is a drift.
     """
     is_early = tested.noise.n_batches <= Noise.ENOUGH
     may_be_beyond = tested.noise.n_batches >= BEYOND_NOISE_BATCHES
@@ -204,8 +204,8 @@ def _changes_told(
         for change in tested.changes
         if change.kind in _OF_ALL or (change.kind is ChangeKind.SPREAD and change.cell < 0)
     ]
-    has_told = bool(of_cluster) or any(True for _ in structure)
-    if concerns_all or not has_told:
+    is_named = bool(of_cluster) or any(True for _ in structure)
+    if concerns_all or not is_named:
         events = [
             _drift(concerns_all or list(tested.changes), before, arrival, is_early, may_be_beyond),
             *events,
@@ -219,9 +219,9 @@ def _changes_told(
 
 
 def _strongest(changes: Iterable[Change]) -> list[Change]:
-    """Return what is told of clusters: of each cell and kind the change over the fewest batches.
+    """Return for each cell and kind the change over the fewest batches: those of single clusters.
 
-    A cluster that moved has no trend beside.
+    A cluster that moved has no trend, too.
     """
     found: dict[tuple[ChangeKind, int], Change] = {}
     for change in changes:
