@@ -464,7 +464,7 @@ def swaps(points: Points, weights: Weights, centroids: Points, uniforms: Weights
     """LS++: draw by cost, put a centroid there, take away the one whose removal costs least.
 
     The error must fall by more than 1.1 times what a single row makes of it: the root of the summed
-    squares of what each row gains from the new centroid and loses with the old one.
+    squares of what the swap does to the cost of each row.
     """
     found = [list(map(float, c)) for c in centroids]
     swapped: set[int] = set()
@@ -489,16 +489,11 @@ def swaps(points: Points, weights: Weights, centroids: Points, uniforms: Weights
         margin = min(
             [margin, *(abs(e - errors[best]) / total for e in errors if e != errors[best])]
         )
-        gained = [
-            w * max(squared_distance(x, found[k]) - squared_distance(x, candidate), 0.0)
+        changes = [
+            w * (min(squared_distance(x, c) for c in trials[best]) - squared_distance(x, found[k]))
             for x, w, k in zip(points, weights, labels, strict=True)
         ]
-        lost = [
-            w * (min(squared_distance(x, c) for k, c in enumerate(found) if k != best)
-                 - squared_distance(x, found[best]))
-            for x, w, k in zip(points, weights, labels, strict=True) if k == best
-        ]  # fmt: skip
-        least = 1.1 * math.sqrt(math.fsum(one * one for one in [*gained, *lost]))
+        least = 1.1 * math.sqrt(math.fsum(change * change for change in changes))
         margin = min(margin, abs(total - errors[best] - least) / total)
         if errors.count(errors[best]) > 1:
             margin = 0.0
