@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kmeander import FSKM, PSKM, Batch, DriftStream, InputError, rho_for_drift, simulate_drifts
+from kmeander import (
+    FSKM,
+    PSKM,
+    Batch,
+    DriftStream,
+    InputError,
+    Step,
+    rho_for_drift,
+    simulate_drifts,
+)
 from kmeander.arguments import generator_for
 from kmeander.experiments.protocol import INITS, METHODS, Cell, Methods, Record, Setting, run_cell
 from kmeander.experiments.theorem2 import hungarian_bound
@@ -109,7 +118,8 @@ def test_all_methods_start_from_the_same_centroids_at_every_batch() -> None:
     """Taking over PC's memory is the same, bit for bit, as step(previous=C*, current=C^0).
 
     But for the distances computed: the bounds that PC keeps of them are taken over, too. And but
-    for what is usual and for ids, which each model knows of its own batches.
+    for what is usual and for ids, which each model knows of its own batches. Rows go with ids, so
+    clusters are compared in the order of their centroids.
     """
     batches = stream_of(tiny_datasets()["lumps"])
     methods = Methods(TINY, seed=3, n_threads=1)
@@ -131,8 +141,24 @@ def test_all_methods_start_from_the_same_centroids_at_every_batch() -> None:
         }
         found, _ = methods.step(batch, current)
         for name, step in expected.items():
-            same: Any = {"n_distances": 0, "drift_z": None, "ids": None, "events": (), "why": None}
-            assert replace(found[name], **same) == replace(step, **same)
+            same = found[name]
+            assert abs(same.n_iter - step.n_iter) <= 1
+            assert learned_by(same) == learned_by(step)
+
+
+def learned_by(step: Step) -> Step:
+    """Return the Step without what a model knows of its own batches alone, its rows in order.
+
+    Where a cluster comes back to the row that its id has, Lloyd makes one pass more.
+    """
+    assert step.centroids is not None
+    assert step.masses is not None
+    order = np.lexsort(step.centroids.T)
+    rows: Any = {"centroids": step.centroids[order], "masses": step.masses[order], "moved": None}
+    own: Any = {"drift_z": None, "ids": None, "events": (), "why": None, "noise": None, "n_far": 0}
+    ids: Any = {"provisional": (), "asleep": (), "dropped": (), "ended": ()}
+    passes: Any = {"n_iter": 0, "n_distances": 0, "n_distances_plain": 0}
+    return replace(step, **own, **ids, **passes, **rows)
 
 
 def test_pskm_goes_its_own_way_and_is_told_of_drifts() -> None:
