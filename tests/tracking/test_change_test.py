@@ -152,7 +152,7 @@ def test_a_trend_is_that_of_the_definitions(period: int) -> None:
 
     def batch(index: int) -> Batch:
         points = np.repeat(centroids, 8, axis=0) + rng.normal(size=(16, 2))
-        points[:8, 1] += 3.0 * (index > 36)
+        points[:8, 1] += 5.0 * (index > 36)
         return Batch(index, points)
 
     first = batch(0)

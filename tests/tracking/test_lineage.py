@@ -222,7 +222,7 @@ def test_sinks_write_ids_and_steps_read_back_can_be_remapped(tmp_path: Path) -> 
     batches = drifting_stream(16, seed=1)
     steps, rows = tmp_path / "steps.jsonl", tmp_path / "rows.parquet"
     settings: dict[str, Any] = {"init": "hungarian", "rho": 0.5, "refine": None}
-    settings["forgetting"] = "fixed"
+    settings |= {"forgetting": "fixed", "prepare": None}
     run(batches, 4, **settings, steps=steps, assignments=rows, centroids=tmp_path / "c.csv")
     import pyarrow.csv
     import pyarrow.parquet as pq
