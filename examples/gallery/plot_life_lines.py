@@ -53,8 +53,8 @@ for step in steps:
 # -----------
 # One line for each id, from its first batch to its last; its width is its share of the
 # weight remembered. The south fades after batch 15, and when nothing of it is left its
-# centroid is put to use elsewhere; its id sleeps, since it might come back. At batch 30 a
-# cluster comes from nowhere: it is born, the one in the south has died, and the half
+# centroid is put to use elsewhere; its id sleeps, since it might come back. At batch 30
+# a cluster comes from nowhere: it is born, the one in the south has died, and the half
 # cluster that is no longer needed is absorbed. At batch 45 one splits and one is
 # absorbed, as it was made.
 #

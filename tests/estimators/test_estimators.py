@@ -134,6 +134,8 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "max_iter": 300,
         "tol": 0.0,
         "n_threads": None,
+        "alarm_rate": 0.001,
+        "season": None,
         "prepare": None,
         "random_state": 1,
     }

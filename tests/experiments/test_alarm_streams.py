@@ -329,5 +329,5 @@ def test_pools_are_standardised_and_always_the_same(tmp_path: Path) -> None:
         load_pools(folder)
     assert str(raised.value) == (
         f"{folder / 'natural'} holds no Parquet files. Put streams there whose rows are to be "
-        "drawn independently, or leave --data out to use the Gaussian pool alone."
+        "drawn independently, or name no folder, to use the Gaussian pool alone."
     )

@@ -264,7 +264,7 @@ def test_a_csv_of_assignments_has_one_line_of_names(tmp_path: Path) -> None:
     halfway(out, **settings)
     run(STREAM, **small(out, **settings))
     once = (tmp_path / "rows.csv").read_bytes()
-    run(STREAM, **small(make(tmp_path / "other"), **settings))
+    run(STREAM, **small(make(tmp_path / "other"), **settings, overwrite=True))
     assert (tmp_path / "rows.csv").read_bytes() == once
     assert once.startswith(b'"row","cluster","distance"\n0,') and once.count(b"row") == 1
 

@@ -16,6 +16,7 @@ from kmeander.plain_values import PlainValues, are_moderate, is_number, is_plain
 
 _FLOATS = (np.float64, np.float32)
 _SQUARED = 1e280  # a sum of squares of values within their limits
+_INVERSE = 1e300  # of a deviation: the kernel takes none below 1e-300
 _HEAVIEST = 1e45  # of a mean that stands for any number of rows
 
 # Points, and weights where they have any.
@@ -163,11 +164,11 @@ def _check_chapter(chapter: PlainValues, k: int) -> None:
     chapter.array("ids", dtypes=(np.int64,), shape=(k,))
     chapter.items("counts", each=is_whole, rule="whole numbers")
     chapter.number("n_independent")
-    chapter.items(
-        "arrays",
-        each=lambda one: isinstance(one, np.ndarray) and bool((np.abs(one) <= _SQUARED).all()),
-        rule="arrays of moderate numbers",
-    )
+    arrays = chapter.items("arrays", each=lambda one: isinstance(one, np.ndarray), rule="arrays")
+    for place, values in enumerate(arrays):
+        # The second has inverse deviations, which are largest where a column does not vary.
+        if not (np.abs(values) <= (_INVERSE if place == 1 else _SQUARED)).all():
+            raise InputError(f"its chapter has numbers that are too large in array {place}.")
 
 
 def _places(

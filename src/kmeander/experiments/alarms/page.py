@@ -53,7 +53,7 @@ ABOUT_ABRUPT = (
 ABOUT_STREAMS = (
     "None of them changes, but for the two that walk: clusters, devices and cycles stay what they "
     f"are from the first batch to the last. A pool has up to {MAX_ROWS:,} rows of a real stream "
-    f"(`{FOLDER}/` in `--data`), standardised; each batch draws {N_ROWS} of them, and "
+    f"(`{FOLDER}/` in the folder of data), standardised; each batch draws {N_ROWS} of them, and "
     f"K is {N_CLUSTERS}."
 )
 
@@ -207,7 +207,11 @@ def _run(run: Row) -> str:
     defaults = ", ".join(f"{name}={value!r}" for name, value in run["defaults"].items())
     version = f"kmeander {run['kmeander']} ({run['instruction_set']})"
     pools = ", ".join(run["pools"])
-    natural = "" if len(run["pools"]) > 1 else f"; natural pools need --data with `{FOLDER}/` in it"
+    natural = (
+        ""
+        if len(run["pools"]) > 1
+        else f"; natural pools need a folder of data with `{FOLDER}/` in it"
+    )
     lines = [
         f"- {version}, K as in the stream, otherwise the defaults: {defaults}",
         f"- {run['n_batches']} batches of each stream and seed; {_span(seeds)}"

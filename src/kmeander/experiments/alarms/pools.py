@@ -47,7 +47,7 @@ def load_pools(folder: Path) -> dict[str, Points]:
     if not pools:
         raise InputError(
             f"{below} holds no Parquet files. Put streams there whose rows are to be drawn "
-            "independently, or leave --data out to use the Gaussian pool alone."
+            "independently, or name no folder, to use the Gaussian pool alone."
         )
     return pools
 
