@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,8 +101,12 @@ def lloyd(
     weights: Weights,
     centroids: Points,
     max_iter: int = 300,
+    place: Callable[[list[float], list[float]], list[float]] | None = None,
 ) -> Fit:
-    """Weighted Lloyd until no label changes."""
+    """Weighted Lloyd until no label changes.
+
+    A centroid goes to the mean, or to where `place` says, given the mean and the old centroid.
+    """
     mass = math.fsum(weights)
     centres = [[float(v) for v in c] for c in centroids]
     k = len(centres)
@@ -135,7 +139,8 @@ def lloyd(
                     math.fsum(weights[i] * float(points[i][j]) for i in members) / heavy
                     for j in range(len(points[0]))
                 ]
-                for j, (old, new) in enumerate(zip(centres[c], mean, strict=True)):
+                found = mean if place is None else place(mean, list(centres[c]))
+                for j, (old, new) in enumerate(zip(centres[c], found, strict=True)):
                     if abs(new - old) > 16 * sys.float_info.epsilon * abs(new):
                         moved = True
                         centres[c][j] = new

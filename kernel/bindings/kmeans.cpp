@@ -61,7 +61,7 @@ using LloydTuple = std::tuple<Partition, std::int64_t, std::int64_t, bool, doubl
 LloydTuple lloyd(const WindowHandle &window, const Partition *older, const Partition *newest,
                  Out2 centroids, Out1<double> cluster_masses, std::optional<Centroids> before,
                  std::optional<Out1<double>> moved, std::size_t max_iter, double shift,
-                 std::size_t n_threads) {
+                 bool on_sphere, std::size_t n_threads) {
     const std::size_t k = centroids.shape(0), d = centroids.shape(1);
     need(cluster_masses.shape(0) == k, "cluster_masses needs one entry per cluster");
     need(before.has_value() == moved.has_value() &&
@@ -70,7 +70,8 @@ LloydTuple lloyd(const WindowHandle &window, const Partition *older, const Parti
     const Released released;
     kmeander::LloydFit fit = kmeander::fit_window(
         window.window(), {older, newest}, centroids.data(), {k, d},
-        {.max_iter = max_iter, .shift = shift, .n_threads = n_threads}, cluster_masses.data());
+        {.max_iter = max_iter, .shift = shift, .n_threads = n_threads, .on_sphere = on_sphere},
+        cluster_masses.data());
     if (before)
         kmeander::displacements(aligned(before->data()), centroids.data(), k, d, moved->data());
     kmeander::LloydReport &report = fit.report;
@@ -83,12 +84,12 @@ using SwapTuple = std::tuple<Partition, std::int64_t, std::int64_t, std::vector<
 
 std::optional<SwapTuple> swap(const WindowHandle &window, const Partition *older,
                               const Partition *newest, Out2 centroids, const Weights &uniforms,
-                              std::size_t n_threads) {
+                              bool on_sphere, std::size_t n_threads) {
     const std::span<const double> draws = span_of(uniforms);
     const Released released;
-    std::optional<kmeander::SwapFit> fit =
-        kmeander::search_window(window.window(), {older, newest}, centroids.data(),
-                                {centroids.shape(0), centroids.shape(1)}, draws, n_threads);
+    std::optional<kmeander::SwapFit> fit = kmeander::search_window(
+        window.window(), {older, newest}, centroids.data(),
+        {centroids.shape(0), centroids.shape(1)}, draws, n_threads, on_sphere);
     if (!fit) return std::nullopt;
     return SwapTuple(std::move(fit->partition), fit->report.n_swaps, fit->report.n_distances,
                      std::move(fit->report.swapped));
@@ -106,9 +107,9 @@ void define_kmeans(nb::module_ &module) {
     module.def("lloyd", &lloyd, "window"_a, "older"_a.none(), "newest"_a.none(),
                "centroids"_a.noconvert(), "cluster_masses"_a.noconvert(),
                "before"_a.noconvert().none(), "moved"_a.noconvert().none(), "max_iter"_a, "shift"_a,
-               "n_threads"_a);
+               "on_sphere"_a, "n_threads"_a);
     module.def("swap", &swap, "window"_a, "older"_a.none(), "newest"_a.none(),
-               "centroids"_a.noconvert(), "uniforms"_a.noconvert(), "n_threads"_a);
+               "centroids"_a.noconvert(), "uniforms"_a.noconvert(), "on_sphere"_a, "n_threads"_a);
 }
 
 }  // namespace bindings

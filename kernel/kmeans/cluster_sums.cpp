@@ -2,8 +2,10 @@
 #include "kmeans/cluster_sums.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kmeans/points.hpp"
+#include "kmeans/sphere.hpp"
 #include "parallel/costs.hpp"
 
 namespace kmeander {
@@ -239,6 +241,46 @@ double ClusterSumsUpdater::error_left_out() {
             }
         }
         error += batch.decay * alone;
+    }
+    return error;
+}
+
+// The same on the sphere, where the centroid without a batch is the direction of what is left of
+// the sums. Where hardly one row would be left, each row's cosine with the sum of the others is
+// taken to be that of rows which all have the mean cosine.
+double ClusterSumsUpdater::error_left_out_on_sphere() {
+    masses();
+    std::vector<double> total(d_), rest(d_);
+    double error = 0.0;
+    for (std::size_t c = 0; c < k_; ++c) {
+        if (masses_[c] <= 0.0) continue;
+        mean(c, total.data());
+        for (const WorkingBatch &batch : batches_) {
+            const double share = batch.masses[c];
+            if (share <= 0.0) continue;
+            double mass = 0.0;
+            for (std::size_t other = 0; other < k_; ++other) mass += batch.masses[other];
+            const double row = mass / static_cast<double>(batch.rows.count);
+            const double *sum = batch.sums + c * d_;
+            const double length = length_of(sum, d_) / share;
+            // Mean squared length of its points, of which the mean's own is a part.
+            const double squared = batch.scatter[c] / share + length * length;
+            double cosine = length;
+            if (masses_[c] - batch.decay * share > batch.decay * row) {
+                for (std::size_t j = 0; j < d_; ++j)
+                    rest[j] = total[j] * masses_[c] - batch.decay * sum[j];
+                if (put_on_sphere(rest.data(), d_)) {
+                    cosine = 0.0;
+                    for (std::size_t j = 0; j < d_; ++j) cosine += rest[j] * sum[j];
+                    cosine /= share;
+                }
+            } else if (share > row) {
+                const double rows = share / row, whole = rows * length;
+                const double others = whole * whole - 2.0 * rows * length * length + squared;
+                if (others > 0.0) cosine = (rows * length * length - squared) / std::sqrt(others);
+            }
+            error += batch.decay * share * std::max(0.0, squared - 2.0 * cosine + 1.0);
+        }
     }
     return error;
 }

@@ -36,6 +36,7 @@ public:
     // Leave-one-out error, decayed sum: each batch under the centroids as they would be without
     // it, which is what the next batch should cost. After errors.
     double error_left_out();
+    double error_left_out_on_sphere();  // where centroids are means drawn out to length 1
 
     // Decayed mass per cluster, and decayed mean of one cluster.
     const std::vector<double> &masses();

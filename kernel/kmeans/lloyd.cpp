@@ -7,6 +7,7 @@
 
 #include "kmeans/cluster_sums.hpp"
 #include "kmeans/hamerly.hpp"
+#include "kmeans/sphere.hpp"
 #include "parallel/interruption.hpp"
 
 namespace kmeander {
@@ -24,12 +25,13 @@ double operations_per_pass(const std::vector<WorkingBatch> &batches, std::size_t
 class LloydSolver {
 public:
     LloydSolver(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
-                std::size_t n_threads)
+                const LloydLimits &limits)
         : batches_(batches),
           k_(k),
           d_(batches.front().rows.columns),
           centroids_(centroids),
-          team_(worth_starting(n_threads, operations_per_pass(batches, k))),
+          on_sphere_(limits.on_sphere),
+          team_(worth_starting(limits.n_threads, operations_per_pass(batches, k))),
           assigner_(batches, k, team_),
           sums_(batches, k, team_),
           mean_(d_),
@@ -55,6 +57,7 @@ public:
             // Nothing to take, or nothing new: it stays where it is.
             if (masses[c] <= 0.0 || !sums_.has_changed(c)) continue;
             sums_.mean(c, mean_.data());
+            if (on_sphere_ && !put_on_sphere(mean_.data(), d_)) continue;
             double *centroid = centroids_ + c * d_;
             for (std::size_t j = 0; j < d_; ++j) {
                 // A mean may miss by its last digits. That is no move: a column in which all points
@@ -72,7 +75,7 @@ public:
 
     void finish(LloydReport &report, double *masses) {
         assigner_.write_bounds();
-        report.left_out = sums_.error_left_out();
+        report.left_out = on_sphere_ ? sums_.error_left_out_on_sphere() : sums_.error_left_out();
         const std::vector<double> &found = sums_.masses();
         std::copy(found.begin(), found.end(), masses);
         report.n_distances = n_distances_ + assigner_.n_distances();
@@ -111,6 +114,16 @@ private:
         return true;
     }
 
+    // What a squared distance holds that a centroid nearer to the point would save. On the sphere
+    // a mean is short of every centroid by as much as it is short of length 1.
+    double to_be_saved(double squared, const double *point) const {
+        if (!on_sphere_) return squared;
+        constexpr double kRounding = 1e-13;
+        const double short_of = 1.0 - length_of(point, d_);
+        const double saved = squared - short_of * short_of;
+        return saved > kRounding * squared ? saved : 0.0;
+    }
+
     // Decayed weight times squared distance to the own centroid, all points in window order.
     std::vector<double> costs_of_points() {
         std::vector<double> costs, point(d_);
@@ -121,7 +134,8 @@ private:
                 set_.squared_to(batch.rows, i, i + 1, centroid, &squared);
                 set_.widen(batch.rows, i, point.data());
                 if (is_at(point.data(), centroid)) squared = 0.0;
-                costs.push_back(batch.decay * weight_of(batch, i) * squared);
+                costs.push_back(batch.decay * weight_of(batch, i) *
+                                to_be_saved(squared, point.data()));
             }
         }
         n_distances_ += static_cast<std::int64_t>(costs.size());
@@ -153,8 +167,9 @@ private:
     void move_point(std::size_t position, std::size_t cluster, std::vector<double> &costs) {
         std::size_t b = 0;
         while (position >= batches_[b].rows.count) position -= batches_[b++].rows.count;
-        std::vector<double> point(d_);
-        set_.widen(batches_[b].rows, position, point.data());
+        std::vector<double> place(d_), point(d_);
+        set_.widen(batches_[b].rows, position, place.data());
+        if (on_sphere_) put_on_sphere(place.data(), d_);
         const std::int32_t to = static_cast<std::int32_t>(cluster);
         sums_.reassign({{static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(position),
                          batches_[b].labels[position], to}});
@@ -164,7 +179,9 @@ private:
         for (const WorkingBatch &batch : batches_) {
             for (std::size_t i = 0; i < batch.rows.count; ++i, ++cost) {
                 double squared;
-                set_.squared_to(batch.rows, i, i + 1, point.data(), &squared);
+                set_.squared_to(batch.rows, i, i + 1, place.data(), &squared);
+                if (on_sphere_) set_.widen(batch.rows, i, point.data());
+                squared = to_be_saved(squared, point.data());
                 *cost = std::min(*cost, batch.decay * weight_of(batch, i) * squared);
             }
         }
@@ -174,6 +191,7 @@ private:
     std::vector<WorkingBatch> &batches_;
     const std::size_t k_, d_;
     double *centroids_;
+    const bool on_sphere_;
     const InstructionSet &set_ = instruction_set();
     Team team_;
     HamerlyAssigner assigner_;
@@ -187,7 +205,7 @@ private:
 
 LloydReport lloyd(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
                   const LloydLimits &limits, double *masses) {
-    LloydSolver solver(batches, k, centroids, limits.n_threads);
+    LloydSolver solver(batches, k, centroids, limits);
     LloydReport report;
     solver.assign();
     solver.recompute_dirty();

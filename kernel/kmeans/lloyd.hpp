@@ -13,6 +13,7 @@ struct LloydLimits {
     std::size_t max_iter;  // updates of the centroids
     double shift;          // stop once the squared shifts of the centroids sum to no more
     std::size_t n_threads;
+    bool on_sphere = false;  // whether centroids have length 1, as points then have; see sphere.hpp
 };
 
 struct LloydReport {

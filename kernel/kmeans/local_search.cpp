@@ -6,6 +6,7 @@
 
 #include "kmeans/packed_centroids.hpp"
 #include "kmeans/points.hpp"
+#include "kmeans/sphere.hpp"
 #include "parallel/team.hpp"
 #include "simd/rounding.hpp"
 
@@ -23,11 +24,12 @@ constexpr double kLeastEvidence = 1.1;
 class LocalSearch {
 public:
     LocalSearch(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
-                std::size_t n_threads)
+                std::size_t n_threads, bool on_sphere)
         : batches_(batches),
           k_(k),
           d_(batches.front().rows.columns),
           centroids_(centroids),
+          on_sphere_(on_sphere),
           set_(instruction_set()),
           operations_(operations(batches)),
           team_(worth_starting(n_threads, operations_)),
@@ -206,7 +208,7 @@ private:
         if (drawn < 0) return false;
         const SearchPoint &point = points_[static_cast<std::size_t>(drawn)];
         set_.widen(batches_[point.batch].rows, point.row, candidate_.data());
-        return true;
+        return !on_sphere_ || put_on_sphere(candidate_.data(), d_);
     }
 
     // What the candidate would do to the points of a cluster.
@@ -339,6 +341,7 @@ private:
     std::vector<WorkingBatch> &batches_;
     const std::size_t k_, d_;
     double *centroids_;
+    const bool on_sphere_;
     const InstructionSet &set_;
     const double operations_;  // to measure every point against one place
     Team team_;
@@ -355,9 +358,10 @@ private:
 }  // namespace
 
 SwapReport swap_centroids(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
-                          const double *uniforms, std::size_t n_candidates, std::size_t n_threads) {
+                          const double *uniforms, std::size_t n_candidates, std::size_t n_threads,
+                          bool on_sphere) {
     if (k < 2) return {};  // one centroid has no better place than the mean
-    LocalSearch swapper(batches, k, centroids, n_threads);
+    LocalSearch swapper(batches, k, centroids, n_threads, on_sphere);
     for (std::size_t i = 0; i < n_candidates; ++i) swapper.attempt(uniforms[i]);
     return swapper.finish();
 }

@@ -27,7 +27,9 @@ struct SwapReport {
 
 // Try one candidate for each of `uniforms` (numbers in [0, 1)). In: every point's label is that of
 // its nearest of `centroids` (k, d), with bounds at them. Out: the same at the centroids returned.
+// `on_sphere`: see sphere.hpp.
 SwapReport swap_centroids(std::vector<WorkingBatch> &batches, std::size_t k, double *centroids,
-                          const double *uniforms, std::size_t n_candidates, std::size_t n_threads);
+                          const double *uniforms, std::size_t n_candidates, std::size_t n_threads,
+                          bool on_sphere = false);
 
 }  // namespace kmeander

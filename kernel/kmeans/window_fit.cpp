@@ -140,13 +140,14 @@ LloydFit fit_window(const DecayedWindow &window, const KnownPartitions &given, d
 
 std::optional<SwapFit> search_window(const DecayedWindow &window, const KnownPartitions &given,
                                      double *centroids, CentroidsShape shape,
-                                     std::span<const double> uniforms, std::size_t n_threads) {
+                                     std::span<const double> uniforms, std::size_t n_threads,
+                                     bool on_sphere) {
     const KnownPartitions known = bounded(given, window, shape);
     if (!are_known_at(known, window, centroids)) return std::nullopt;
     const std::shared_ptr<PointArrays> points = begin_points(known, window.n_points(), n_threads);
     std::vector<WorkingBatch> batches = working_batches(window, *points);
-    SwapReport report =
-        swap_centroids(batches, shape.k, centroids, uniforms.data(), uniforms.size(), n_threads);
+    SwapReport report = swap_centroids(batches, shape.k, centroids, uniforms.data(),
+                                       uniforms.size(), n_threads, on_sphere);
     set_snapshot(*points, centroids, shape);
     std::optional<ClusterSums> sums;
     // Without a swap no label has changed.

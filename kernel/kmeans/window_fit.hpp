@@ -41,6 +41,7 @@ struct SwapFit {
 // see `swap_centroids`. The partition keeps the sums of the older one if there was no swap.
 std::optional<SwapFit> search_window(const DecayedWindow &window, const KnownPartitions &known,
                                      double *centroids, CentroidsShape shape,
-                                     std::span<const double> uniforms, std::size_t n_threads);
+                                     std::span<const double> uniforms, std::size_t n_threads,
+                                     bool on_sphere = false);
 
 }  // namespace kmeander

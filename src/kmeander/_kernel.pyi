@@ -144,6 +144,7 @@ def lloyd(
     moved: NDArray[np.float64] | None,  # out     (k,) how far from there they end
     max_iter: int,
     shift: float,
+    on_sphere: bool,
     n_threads: int,
 ) -> tuple[Partition, int, int, bool, float, float, float, float, list[int]]: ...
 
@@ -156,6 +157,7 @@ def swap(
     newest: Partition | None,
     centroids: Centroids,  # in/out  (k, d)
     uniforms: NDArray[np.float64],  # in      (candidates,) numbers in [0, 1): one draw each
+    on_sphere: bool,
     n_threads: int,
 ) -> tuple[Partition, int, int, list[int]] | None: ...
 

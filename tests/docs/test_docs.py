@@ -146,6 +146,7 @@ HOWTO = {
     "late-and-missing": {"python": 2, "sh": 1},
     "replace-minibatchkmeans": {"python": 1, "sh": 0},
     "prepare": {"python": 1, "sh": 1},
+    "embeddings": {"python": 1, "sh": 0},
     "vector-index": {"python": 3, "sh": 0},
 }
 

@@ -137,6 +137,7 @@ def test_as_in_paper_is_plain_fskm_whatever_the_defaults() -> None:
         "alarm_rate": 0.001,
         "season": None,
         "prepare": None,
+        "metric": "euclidean",
         "random_state": 1,
     }
 

@@ -61,7 +61,7 @@ PARTITION = _kernel.Partition(LABELS, BOUNDS, _kernel.ClusterSums(TABLE, SUMS, T
 BARE = _kernel.Partition(np.ones(8, np.int32))
 WINDOW = _kernel.WindowHandle((BATCH, BATCH), [1.0, 0.0], 0.5)
 KNOWN = _kernel.lloyd(
-    WINDOW, None, None, CENTROIDS.copy(), np.zeros(2), None, None, 9, 0.0, 1
+    WINDOW, None, None, CENTROIDS.copy(), np.zeros(2), None, None, 9, 0.0, False, 1
 )[0]  # fmt: skip
 TEST = _kernel.ChangeTest.begin(WINDOW, KNOWN, CENTROIDS, 3)
 for _ in range(14):
@@ -93,11 +93,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "lloyd": {
         "window": WINDOW, "older": PARTITION, "newest": PARTITION, "centroids": CENTROIDS,
         "cluster_masses": np.zeros(2), "before": CENTROIDS, "moved": np.zeros(2), "max_iter": 9,
-        "shift": 0.0, "n_threads": 1,
+        "shift": 0.0, "on_sphere": False, "n_threads": 1,
     },
     "swap": {
         "window": WINDOW, "older": PARTITION, "newest": PARTITION, "centroids": CENTROIDS,
-        "uniforms": np.full(3, 0.5), "n_threads": 1,
+        "uniforms": np.full(3, 0.5), "on_sphere": False, "n_threads": 1,
     },
     "score_dips": {
         "window": WINDOW, "first": 0, "partition": KNOWN, "centroids": CENTROIDS,

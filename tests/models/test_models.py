@@ -468,7 +468,7 @@ def test_a_model_that_takes_over_keeps_the_seed() -> None:
     assert other.seed == 1
     assert repr(other) == (
         "FSKM(n_clusters=4, max_iter=300, tol=0.0, n_threads=None, alarm_rate=0.001, "
-        "season=None, prepare=None, init='hungarian', "
+        "season=None, prepare=None, metric='euclidean', init='hungarian', "
         "rho=0.5, refine=None, forgetting='fixed', max_batches=None, max_points=None, "
         "random_state=1)"
     )

@@ -68,7 +68,7 @@ def test_scores_are_decayed_shares_of_the_mean_error() -> None:
                 ]
             )
             scores = 0.5 ** (1 / SCORE_HALF_LIFE) * np.array(choice.scores) + errors / errors.mean()
-            choice = choice.after(model.window, batch, model.centroids, 1)
+            choice = choice.after(model.window, batch, model.centroids, Limits(n_threads=1))
             assert choice.scores == pytest.approx(scores)
         model.step(batch)
     assert model.state()["ladder"] == list(choice.scores)
@@ -141,7 +141,7 @@ def test_a_batch_of_means_counts_what_its_means_hide() -> None:
     rows = Batch(3, [[0.0, 0.0], [2.0, 0.0], [50.0, 50.0], [52.0, 50.0]])
     means_of_rows = Batch.of_means(3, [[1.0, 0.0], [51.0, 50.0]], [2, 2], within=4.0, n_rows=4)
     ladders = [
-        RhoChoice().after(model.window, batch, model.centroids, 1)
+        RhoChoice().after(model.window, batch, model.centroids, Limits(n_threads=1))
         for batch in (rows, means_of_rows)
     ]
     assert ladders[0].scores == pytest.approx(ladders[1].scores)

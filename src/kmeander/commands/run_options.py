@@ -14,6 +14,7 @@ from kmeander.commands.values import (
     FORGETTING,
     INIT,
     LATE,
+    METRIC,
     START,
     TIME_UNIT,
     names,
@@ -144,6 +145,13 @@ class ColumnOptions:
             "or learn rows as they are; or rules in TOML.",
         ),
     ] = "auto"
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar=METRIC,
+            help="Distance between rows: straight, or by direction, as embeddings are compared.",
+        ),
+    ] = "euclidean"
     standardize: Annotated[
         bool | None, typer.Option("--standardize", hidden=True), no_longer_standardize
     ] = None

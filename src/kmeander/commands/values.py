@@ -14,6 +14,7 @@ FORMAT = "csv|tsv|ndjson|json|parquet|arrow"
 ORDER = "name|time"
 LATE = "keep|skip|error"
 START = "earliest|latest"
+METRIC = "euclidean|cosine"
 TIME_UNIT = "s|ms|us|ns"
 
 

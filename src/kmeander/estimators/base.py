@@ -48,6 +48,7 @@ class StreamKMeans(FittedKMeans):
     n_features_in_: int
     step_: Step
     prepare: Preparation | str | None
+    metric: str
     _model_class: ClassVar[type[StreamModel]]
     _parameters: ClassVar[tuple[str, ...]]  # of the model's settings
     # Their values, as they were when the model was made; None where that was elsewhere.

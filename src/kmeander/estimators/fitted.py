@@ -19,6 +19,7 @@ from kmeander.arrays import Centroids, Labels, Points, checked_weights
 from kmeander.estimators.reading import in_place, read_points
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
+from kmeander.kmeans.metric import Metric
 from kmeander.models.base import StreamModel
 from kmeander.models.state import State
 from kmeander.preparation import rows_of
@@ -68,11 +69,12 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return in_place(learned.lineage.ids[labels], kept, -1)
 
     def transform(self, X: ArrayLike) -> Points:
-        """Return the distance of each row to each centroid."""
+        """Return the distance of each row to each centroid; 1 - cosine with that metric."""
         points, centroids, kept = self._points_and_centroids(X)
         distances = np.empty((len(points), len(centroids)))
         for k in range(len(centroids)):
-            distances[:, k] = np.sqrt(nearest(points, centroids[k : k + 1], self.n_threads)[1])
+            squared = nearest(points, centroids[k : k + 1], self.n_threads)[1]
+            distances[:, k] = self._space.distances(squared)
         # float32 for float32, unless a distance is too large for it.
         if points.dtype == np.float32 and distances.max() <= np.finfo(np.float32).max:
             distances = distances.astype(np.float32)
@@ -81,13 +83,17 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def score(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return minus the weighted sum of squared distances to the nearest centroid."""
+        """Return minus the weighted sum of squared distances to the nearest centroid.
+
+        With ``metric="cosine"`` that of 1 - cosine.
+        """
         points, centroids, kept = self._points_and_centroids(X)
         weights = checked_weights(sample_weight, len(points) if kept is None else len(kept))
         if weights is not None and kept is not None:
             weights = weights[kept]
         squared = nearest(points, centroids, self.n_threads)[1]
-        return -float((squared if weights is None else weights * squared).sum())
+        total = float((squared if weights is None else weights * squared).sum())
+        return -self._space.error(total)
 
     def centers_frame(self) -> pd.DataFrame:
         """Return the centroids as a pandas frame, by cluster id, in the columns that were learned.
@@ -121,16 +127,21 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Return points, what is known, and which rows are points where some are left out."""
         if not hasattr(self, "cluster_centers_"):
             raise NotFittedError(self._why_not_fitted())
-        learned = self._learned  # read once: another thread may replace it
+        learned, space = self._learned, self._space  # once: another thread may replace them
         if learned.preparation is None:
-            return read_points(self, X, reset=False)[0], learned, None
+            return space.points(read_points(self, X, reset=False)[0]), learned, None
         points, _, kept = learned.preparation.prepared(rows_of(X))
         if not len(points):
             raise InputError(
                 "every row of X lacks a value, and the preparation leaves such rows out. Fill them "
                 "first."
             )
-        return points, learned, kept
+        return space.points(points), learned, kept
+
+    @property
+    def _space(self) -> Metric:
+        """The metric of what was learned."""
+        return self._model.settings.limits.metric
 
     def _why_not_fitted(self) -> str:
         name = type(self).__name__

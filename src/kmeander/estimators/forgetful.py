@@ -67,6 +67,10 @@ class ForgetfulKMeans(StreamKMeans):
         missing, turns categories into numbers, and leaves out ids and times; see `Preparation`. By
         default rows are learned as they are. `kmeander.run` and ``kmeander run`` default to
         ``"auto"``.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With ``"cosine"`` rows are compared by direction, as embeddings are: rows and centroids
+        are taken at length 1, errors and distances are 1 - cosine, a row of zeros is refused.
+        ``prepare="auto"`` then leaves the scale of numbers as it is.
     n_threads : int, optional
         By default KMEANDER_NUM_THREADS, or all cores. It never changes a result.
     alarm_rate : float, default=0.001
@@ -143,6 +147,7 @@ class ForgetfulKMeans(StreamKMeans):
         alarm_rate: float = Settings.alarm_rate,
         season: int | None = Settings.season,
         prepare: Preparation | str | None = Settings.prepare,
+        metric: str = Settings.metric,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -158,6 +163,7 @@ class ForgetfulKMeans(StreamKMeans):
         self.alarm_rate = alarm_rate
         self.season = season
         self.prepare = prepare
+        self.metric = metric
         self.random_state = random_state
 
     @classmethod
@@ -208,7 +214,7 @@ class PrivilegedKMeans(StreamKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
-    max_iter, tol, n_threads, alarm_rate, season, prepare, random_state
+    max_iter, tol, n_threads, alarm_rate, season, prepare, metric, random_state
         As for `ForgetfulKMeans`.
 
     Attributes
@@ -243,6 +249,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         alarm_rate: float = PrivilegedSettings.alarm_rate,
         season: int | None = PrivilegedSettings.season,
         prepare: Preparation | str | None = PrivilegedSettings.prepare,
+        metric: str = PrivilegedSettings.metric,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -252,6 +259,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         self.alarm_rate = alarm_rate
         self.season = season
         self.prepare = prepare
+        self.metric = metric
         self.random_state = random_state
 
     def partial_fit(

@@ -16,6 +16,7 @@ from kmeander.arrays import Labels, Points, checked_points
 from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
+from kmeander.kmeans.metric import Metric
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
 from kmeander.preparation import Preparation, Rows
@@ -48,7 +49,7 @@ class ForgetfulKMeans(base.Clusterer):
         Rows that are learned together. A small batch follows faster, a large one is surer, and
         `rho` forgets by batches.
     init, rho, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, alarm_rate, \
-season, prepare
+season, prepare, metric
         As for `kmeander.ForgetfulKMeans`.
     seed : int, optional
         Decides the k-means++ seedings.
@@ -94,6 +95,7 @@ season, prepare
         alarm_rate: float = Settings.alarm_rate,
         season: int | None = Settings.season,
         prepare: Preparation | str | None = Settings.prepare,
+        metric: str = Settings.metric,
         seed: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -112,6 +114,7 @@ season, prepare
         self.alarm_rate = alarm_rate
         self.season = season
         self.prepare = prepare
+        self.metric = metric
         self.seed = seed
         self.features: tuple[Hashable, ...] = ()
         self._waiting: list[Row] = []
@@ -227,14 +230,19 @@ season, prepare
             return np.zeros(len(rows), dtype=np.int32)
         preparation = self._model.learned.preparation
         if preparation is None:
-            points = _columns(rows, self.features)
+            points = self._space.points(_columns(rows, self.features), "x")
             return nearest(points, self._model.centroids, self.n_threads)[0]
         points, _, kept = preparation.prepared(_table(rows, self.features))
         labels = np.full(len(rows), -1, dtype=np.int32)  # of rows that the preparation leaves out
         if len(points):
+            points = self._space.points(points, "x")
             found = nearest(points, self._model.centroids, self.n_threads)[0]
             labels[slice(None) if kept is None else kept] = found
         return labels
+
+    @property
+    def _space(self) -> Metric:
+        return self._model.settings.limits.metric
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

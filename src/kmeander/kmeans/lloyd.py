@@ -26,12 +26,13 @@ from kmeander.arrays import (
     checked_weights,
     frozen,
 )
+from kmeander.kmeans.metric import EUCLIDEAN, Metric, metric_of
 from kmeander.kmeans.window import Remembered, Window
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When Lloyd stops, and how many threads it may use; checked when made.
+    """When Lloyd stops, how many threads it may use, and where centroids lie; checked when made.
 
     `threads` is their number, also where `n_threads` leaves it to the environment.
     """
@@ -39,6 +40,7 @@ class Limits:
     max_iter: int = 300
     tol: float = 0.0
     n_threads: int | None = None
+    metric: Metric = EUCLIDEAN
     threads: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class LloydResult:
     masses : ndarray of shape (n_clusters,)
         Weight of each cluster.
     error : float
-        Weighted mean of squared distances.
+        Weighted mean of squared distances; of 1 - cosine with ``metric="cosine"``.
     n_iter : int
         Assignment passes, the last one included.
     converged : bool
@@ -148,11 +150,12 @@ def fit_window(
             moved,
             0 if only_assign else limits.max_iter,
             limits.tol * _mean_variance(window) if limits.tol > 0 else 0.0,
+            limits.metric.on_sphere,
             limits.threads,
         )
     )
     n_points, mass, within, batch = held.n_points, held.mass, window.within, window.batches[-1]
-    kept = found
+    kept, error_of = found, limits.metric.error
     if 4 * n_clusters * len(window) > n_points and not (only_assign or keep_sums):
         # Batches so small that the sums outweigh the points: made anew when needed.
         kept = found.without_sums()
@@ -161,10 +164,10 @@ def fit_window(
         centroids=frozen(centroids),
         masses=frozen(masses),
         moved=None if moved is None else frozen(moved),
-        initial_error=(initial + within) / mass,
-        error=(error + within) / mass,
-        newest_error=(newest_error + batch.within) / batch.mass,
-        expected_error=(left_out + within) / mass,
+        initial_error=error_of((initial + within) / mass),
+        error=error_of((error + within) / mass),
+        newest_error=error_of((newest_error + batch.within) / batch.mass),
+        expected_error=error_of((left_out + within) / mass),
         reseeded=tuple(reseeded),
         n_iter=n_iter,
         converged=converged,
@@ -249,9 +252,12 @@ class Measured(NamedTuple):
     partition: _kernel.Partition
 
 
-def measure(rows: _kernel.BatchHandle, centroids: Centroids, n_threads: int) -> Measured:
+def measure(
+    rows: _kernel.BatchHandle, centroids: Centroids, n_threads: int, metric: Metric = EUCLIDEAN
+) -> Measured:
     """Return the error of a batch, and all that is known of its points' distances."""
-    return Measured(*_kernel.measure(rows, centroids, n_threads))
+    error, relative_se, partition = _kernel.measure(rows, centroids, n_threads)
+    return Measured(metric.error(error), relative_se, partition)
 
 
 def mean_error(
@@ -272,6 +278,7 @@ def weighted_lloyd(
     max_iter: int = 300,
     tol: float = 0.0,
     n_threads: int | None = None,
+    metric: str = "euclidean",
 ) -> LloydResult:
     """Run weighted Lloyd from `centroids` until no label changes.
 
@@ -288,6 +295,8 @@ def weighted_lloyd(
         of the columns.
     n_threads : int, optional
         The result is the same, bit for bit, for any number.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With ``"cosine"`` rows and centroids are taken at length 1, and errors are 1 - cosine.
 
     Returns
     -------
@@ -299,10 +308,12 @@ def weighted_lloyd(
     >>> found.centroids.tolist(), found.labels.tolist(), found.n_iter
     ([[1.0], [10.0]], [0, 0, 1], 2)
     """
-    points = checked_points(X)
+    space = metric_of(metric)
+    points = space.points(checked_points(X))
     weights = checked_weights(sample_weight, len(points))
-    start = checked_centroids(centroids, points.shape[1])
-    return fit_batch(Remembered(points, weights), start, Limits(max_iter, tol, n_threads))
+    start = space.points(checked_centroids(centroids, points.shape[1]), "centroids")
+    limits = Limits(max_iter, tol, n_threads, space)
+    return fit_batch(Remembered(points, weights), np.asarray(start, np.float64), limits)
 
 
 def _mean_variance(window: Window) -> float:

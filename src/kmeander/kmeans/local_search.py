@@ -67,13 +67,13 @@ def swap_centroids(
     .. [1] Lattanzi, Sohler, "A Better k-means++ Algorithm via Local Search", ICML 2019.
     """
     moved = np.array(centroids, dtype=np.float64, order="C")
-    uniforms, n_threads = rng.random(n_candidates), limits.threads
+    drawn = (rng.random(n_candidates), limits.metric.on_sphere, limits.threads)
     n_distances = 0
-    found = _kernel.swap(window.handle, window.partition, window.newest, moved, uniforms, n_threads)
+    found = _kernel.swap(window.handle, window.partition, window.newest, moved, *drawn)
     if found is None:  # labels and bounds are not known at these centroids
         fit = fit_window(window, centroids, limits, only_assign=True)
         window, n_distances = fit.window, fit.n_distances
-        found = _kernel.swap(window.handle, window.partition, None, moved, uniforms, n_threads)
+        found = _kernel.swap(window.handle, window.partition, None, moved, *drawn)
         assert found is not None
     partition, n_swaps, n_computed, swapped = found
     if len(swapped) > 1:

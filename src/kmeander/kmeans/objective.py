@@ -12,10 +12,15 @@ from kmeander.arguments import finite_number, is_finite, positive_number, share_
 from kmeander.arrays import Centroids, Points, checked_centroids, checked_points, checked_weights
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import mean_error, nearest
+from kmeander.kmeans.metric import Metric, metric_of
 
 
 def kmeans_error(
-    X: ArrayLike, centroids: ArrayLike, sample_weight: ArrayLike | None = None
+    X: ArrayLike,
+    centroids: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    metric: str = "euclidean",
 ) -> float:
     """Return the K-means error, equation (1): the mean squared distance to the nearest centroid.
 
@@ -25,18 +30,27 @@ def kmeans_error(
     centroids : array-like of shape (n_clusters, n_features)
     sample_weight : array-like of shape (n_points,), optional
         With weights, the weighted mean.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With ``"cosine"`` the error of a point is 1 less the cosine of its angle with the nearest
+        centroid.
 
     Examples
     --------
     >>> kmeans_error([[0.0], [2.0], [5.0]], [[1.0], [5.0]])  # (1 + 1 + 0) / 3
     0.6666666666666666
+    >>> kmeans_error([[3.0, 4.0]], [[2.0, 0.0]], metric="cosine")  # 1 - 3/5
+    0.4
     """
     points = checked_points(X)
     weights = checked_weights(sample_weight, len(points))
-    return mean_error(points, weights, checked_centroids(centroids, points.shape[1]), None)
+    start, space = checked_centroids(centroids, points.shape[1]), metric_of(metric)
+    points, start = space.points(points), _placed(start, space)
+    return space.error(mean_error(points, weights, start, None))
 
 
-def skm_error(batches: Sequence[ArrayLike], centroids: ArrayLike) -> float:
+def skm_error(
+    batches: Sequence[ArrayLike], centroids: ArrayLike, *, metric: str = "euclidean"
+) -> float:
     """Return the streaming K-means error: the mean over the batches since the drift.
 
     Parameters
@@ -44,16 +58,24 @@ def skm_error(batches: Sequence[ArrayLike], centroids: ArrayLike) -> float:
     batches : sequence of array-like of shape (n_points, n_features)
         Those since the last drift, the batch of the drift included.
     centroids : array-like of shape (n_clusters, n_features)
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As for `kmeans_error`.
 
     Examples
     --------
     >>> skm_error([[[0.0], [2.0]], [[4.0]]], [[1.0]])  # (1 + 1 + 9) / 3
     3.6666666666666665
     """
-    return surrogate_error(batches, centroids, rho=1.0)
+    return surrogate_error(batches, centroids, rho=1.0, metric=metric)
 
 
-def surrogate_error(batches: Sequence[ArrayLike], centroids: ArrayLike, rho: float) -> float:
+def surrogate_error(
+    batches: Sequence[ArrayLike],
+    centroids: ArrayLike,
+    rho: float,
+    *,
+    metric: str = "euclidean",
+) -> float:
     """Return the surrogate error of `centroids` over `batches`.
 
     A point of a batch aged t weighs ``rho**t`` (the newest has age 0), so no knowledge of drift
@@ -66,6 +88,8 @@ def surrogate_error(batches: Sequence[ArrayLike], centroids: ArrayLike, rho: flo
     centroids : array-like of shape (n_clusters, n_features)
     rho : float
         Share of weight that a batch keeps when the next one arrives.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As for `kmeans_error`.
 
     Returns
     -------
@@ -83,11 +107,14 @@ def surrogate_error(batches: Sequence[ArrayLike], centroids: ArrayLike, rho: flo
     """
     rho = share_kept(rho)
     points, start = _checked_batches(batches, centroids)
+    space = metric_of(metric)
+    points = [space.points(batch, f"batches[{i}]") for i, batch in enumerate(points)]
+    start = _placed(start, space)
     total = mass = 0.0
     for age, batch in enumerate(reversed(points)):
         total += rho**age * float(nearest(batch, start, None)[1].sum())
         mass += rho**age * len(batch)
-    return total / mass
+    return space.error(total / mass)
 
 
 def theorem1_gap(rho: float, n_batches: int, epsilon: float, error: float) -> float:
@@ -154,6 +181,10 @@ def _checked_theorem1(rho: float, n_batches: int) -> tuple[float, int]:
     return share_kept(rho, below_one=True), whole_number(
         "n_batches", n_batches, at_least=1, meaning="the number of batches since the drift"
     )
+
+
+def _placed(centroids: Centroids, space: Metric) -> Centroids:
+    return np.asarray(space.points(centroids, "centroids"), np.float64)
 
 
 def _checked_batches(

@@ -13,6 +13,7 @@ from kmeander.arguments import generator_for, seed_from, thread_count, whole_num
 from kmeander.arrays import Centroids, Points, Weights, checked_points, checked_weights
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import Limits, LloydResult, fit_batch
+from kmeander.kmeans.metric import metric_of
 from kmeander.kmeans.window import Remembered
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ def kmeans(
 ) -> LloydResult:
     """The whole K-means algorithm, KM++ in the paper: k-means++ seeding, then Lloyd.
 
-    The result has as many clusters as there are distinct points where those are fewer.
+    Points are those of the metric. The result has as many clusters as there are distinct points
+    where those are fewer.
     """
     batch = Remembered(points, weights)
     seeds = _drawn(batch, n_clusters, rng, limits.threads)
-    found = fit_batch(batch, seeds.centroids, limits, seeds.partition)
+    found = fit_batch(batch, limits.metric.centroids(seeds.centroids), limits, seeds.partition)
     return LloydResult(
         **{
             **vars(found),
@@ -111,18 +113,19 @@ def kmeans_plusplus(
     sample_weight: ArrayLike | None = None,
     *,
     random_state: RandomState = None,
+    metric: str = "euclidean",
 ) -> Centroids:
     """Draw `n_clusters` rows of `X` by k-means++.
 
     The first is drawn by weight, each next one by weight times squared distance to the nearest
-    row drawn so far.
+    row drawn so far. With ``metric="cosine"`` rows are taken at length 1.
 
     Examples
     --------
     >>> sorted(kmeans_plusplus([[0.0], [0.0], [5.0]], 2, random_state=0).ravel().tolist())
     [0.0, 5.0]
     """
-    points = checked_points(X)
+    points = metric_of(metric).points(checked_points(X))
     weights = checked_weights(sample_weight, len(points))
     whole_number("n_clusters", n_clusters, at_least=1, meaning="the number of rows to draw")
     rng = generator_for(seed_from(random_state), 0)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from kmeander import _kernel
-from kmeander.arrays import Labels, Masses, Points, Weights, frozen
+from kmeander.arrays import Labels, Masses, Points, Weights
 from kmeander.kmeans.forgetting import AGE_ROUNDING
+from kmeander.kmeans.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,15 @@ class Remembered:
     def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
         return Remembered, (self.points, self.weights, self.summary)
 
-    def rescaled(self, factors: Weights) -> Remembered:
+    def rescaled(self, factors: Weights, metric: Metric) -> Remembered:
         """Return the batch with each column multiplied by its factor."""
-        points: Any = self.points * factors.astype(self.points.dtype)
+        points = metric.rescaled(self.points, factors)
         summary = self.summary
-        if summary is not None and summary.within > 0:
+        if summary is not None and summary.within > 0 and not metric.on_sphere:
             before, after = np.var(self.points, axis=0).sum(), np.var(points, axis=0).sum()
             growth = after / before if before > 0 else float((factors * factors).mean())
             summary = replace(summary, within=summary.within * float(growth))
-        return Remembered(frozen(points), self.weights, summary)
+        return Remembered(points, self.weights, summary)
 
     @property
     def weights_or_ones(self) -> Weights:
@@ -263,12 +264,12 @@ class Window:
         vars(joined)["has_summaries"] = summary is not None or self.has_summaries
         return joined
 
-    def rescaled(self, factors: Weights) -> Window:
+    def rescaled(self, factors: Weights, metric: Metric) -> Window:
         """Return the window with each column multiplied by its factor, not yet partitioned.
 
         Where the factors differ, what summaries hide is taken to grow as their means' scatter does.
         """
-        batches = tuple([batch.rescaled(factors) for batch in self.batches])
+        batches = tuple([batch.rescaled(factors, metric) for batch in self.batches])
         return Window(self.rho, batches, self.ages)
 
     def divided(self, partition: _kernel.Partition) -> Window:

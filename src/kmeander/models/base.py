@@ -16,7 +16,7 @@ from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.window import Window
 from kmeander.models.preparing import prepare_batch
 from kmeander.models.settings import PrivilegedSettings
-from kmeander.models.stages import begin
+from kmeander.models.stages import begin, placed
 from kmeander.models.state import State
 from kmeander.models.stored_state import check_state
 from kmeander.plain_values import is_plain
@@ -112,8 +112,9 @@ class StreamModel(ABC):
         try:
             if anew:
                 self.check_fit(ready.batch)
+                batch = placed(ready.batch, self.settings.limits.metric)
                 self.learned, step = begin(
-                    ready.known, ready.batch, self.settings, self.seed, begun, wait=False
+                    ready.known, batch, self.settings, self.seed, begun, wait=False
                 )
             else:
                 step = self.step(ready.batch)
@@ -131,6 +132,7 @@ class StreamModel(ABC):
         """
         begun = perf_counter()
         self.check_fit(batch)
+        batch = placed(batch, self.settings.limits.metric)
         empty = State.empty(self.settings)
         self.learned, step = begin(empty, batch, self.settings, self.seed, begun, wait=False)
         return step
@@ -227,6 +229,11 @@ class StreamModel(ABC):
                 f"{argument('prepare')} cannot change while a stream is learned: points of "
                 "different preparations cannot be compared. Use that with which the stream was "
                 "begun, or begin anew."
+            )
+        if other.n_steps and other.settings.metric != self.settings.metric:
+            raise InputError(
+                f"{argument('metric')} is {self.settings.metric!r}, but the stream was begun with "
+                f"{other.settings.metric!r}, and its points lie elsewhere. Use that, or begin anew."
             )
         self.seed = other.seed
         self.learned = other.learned

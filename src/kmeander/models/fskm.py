@@ -20,7 +20,7 @@ from kmeander.models.settings import Options, Settings
 from kmeander.models.stages import (
     assigned_by,
     begin,
-    check_batch,
+    checked_batch,
     current_of,
     look_for_changes,
     record,
@@ -77,6 +77,8 @@ class FSKM(StreamModel):
         Batches after which the stream repeats itself, such as 24 where a batch is an hour: each is
         then compared with the same phase of past cycles. As for `alarm_rate`, learning does not
         look at it.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As for `ForgetfulKMeans`.
     prepare : {None, "auto"} or Preparation, optional
         How `learn` turns rows of a table into points; `step` takes points.
     random_state : int, Generator, RandomState or None
@@ -116,7 +118,7 @@ class FSKM(StreamModel):
         begun = perf_counter()
         settings, limits = self.settings, self.settings.limits
         known = self.learned
-        check_batch(known, batch, settings.n_clusters, previous, current)
+        batch = checked_batch(known, batch, settings, previous, current)
         if known.centroids is None:
             self.learned, step = begin(known, batch, settings, self.seed, begun)
             return step
@@ -170,8 +172,8 @@ class FSKM(StreamModel):
         if known.rho_choice is None or partition is None or partition.sums is None:
             # rho was given until now
             return known._replace(rho_choice=known.rho_choice or RhoChoice()), 0
-        threads = self.settings.limits.threads
-        choice = known.rho_choice.after(known.window, batch, known.centroids, threads)
+        limits = self.settings.limits
+        choice = known.rho_choice.after(known.window, batch, known.centroids, limits)
         n_distances = len(RHOS) * batch.n_points * self.n_clusters
         return known._replace(rho_choice=choice), n_distances
 
@@ -192,12 +194,14 @@ class FSKM(StreamModel):
         """Return where Lloyd starts: PC, CC, WI or HI."""
         if self.settings.init == "previous":  # which looks at neither w* nor C^0
             return Start(centroids)
-        return INITIALISATIONS[self.settings.init](
+        start = INITIALISATIONS[self.settings.init](
             Clusters(centroids, aged.cluster_masses(self.n_clusters)),
             current_of(batch, current, self.settings, self.seed),
             # On its own, so that it does not matter who made C^0.
             lambda: generator_for(self.seed, batch.index, 1),
         )
+        placed = self.settings.limits.metric.centroids(start.centroids, centroids)
+        return start._replace(centroids=placed)
 
     def _within_max_points(
         self, aged: Window, batch: Batch, centroids: Centroids

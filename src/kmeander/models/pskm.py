@@ -18,7 +18,7 @@ from kmeander.models.stages import (
     Searched,
     assigned_by,
     begin,
-    check_batch,
+    checked_batch,
     current_of,
     look_for_changes,
     record,
@@ -44,7 +44,7 @@ class PSKM(StreamModel):
     Parameters
     ----------
     n_clusters : int
-    max_iter, tol, n_threads, alarm_rate, season, prepare, random_state
+    max_iter, tol, n_threads, alarm_rate, season, prepare, metric, random_state
         As for `FSKM`.
 
     Examples
@@ -69,10 +69,11 @@ class PSKM(StreamModel):
         alarm_rate: float = PrivilegedSettings.alarm_rate,
         season: int | None = PrivilegedSettings.season,
         prepare: Preparation | str | None = PrivilegedSettings.prepare,
+        metric: str = PrivilegedSettings.metric,
         random_state: RandomState = None,
     ) -> None:
         settings = PrivilegedSettings(
-            n_clusters, max_iter, tol, n_threads, alarm_rate, season, prepare
+            n_clusters, max_iter, tol, n_threads, alarm_rate, season, prepare, metric
         )
         super().__init__(settings, random_state)
 
@@ -91,7 +92,7 @@ class PSKM(StreamModel):
         """Learn one batch; see `StreamModel.step` for the parameters."""
         begun = perf_counter()
         settings, known = self.settings, self.learned
-        check_batch(known, batch, settings.n_clusters, previous, current)
+        batch = checked_batch(known, batch, settings, previous, current)
         is_drift = batch.concept != known.concept
         if known.centroids is None:
             if is_drift:  # nor are points of another concept waited with

@@ -8,7 +8,7 @@ import numpy as np
 
 from kmeander.arrays import Centroids
 from kmeander.kmeans.forgetting import rho_for_half_life
-from kmeander.kmeans.lloyd import measure
+from kmeander.kmeans.lloyd import Limits, measure
 from kmeander.kmeans.window import Window
 from kmeander.records import Batch
 
@@ -40,16 +40,18 @@ class RhoChoice:
         return max(rho for rho, score in zip(RHOS, self.scores, strict=True) if score <= least)
 
     def after(
-        self, window: Window, batch: Batch, centroids: Centroids, n_threads: int
+        self, window: Window, batch: Batch, centroids: Centroids, limits: Limits
     ) -> RhoChoice:
         """Return the choice once `batch` has been forecast from `window`, which it is not yet in.
 
         `centroids` stand for a cluster that weighs nothing.
         """
-        hidden = (batch.within or 0.0) / batch.mass  # where the batch came as means of its rows
+        metric = limits.metric
+        # Where the batch came as means of its rows.
+        hidden = metric.error((batch.within or 0.0) / batch.mass)
+        places = [metric.centroids(means(window, rho, centroids), centroids) for rho in RHOS]
         errors = [
-            hidden + measure(batch.handle, means(window, rho, centroids), n_threads).error
-            for rho in RHOS
+            hidden + measure(batch.handle, place, limits.threads, metric).error for place in places
         ]
         mean = sum(errors) / len(errors)
         if mean == 0:
@@ -60,7 +62,7 @@ class RhoChoice:
 
 
 def means(window: Window, rho: float, centroids: Centroids) -> Centroids:
-    """Return the centroids of the window's partition, batches weighing by `rho`.
+    """Return the means of the window's partition, batches weighing by `rho`.
 
     One update of Lloyd away from those that the rho would have converged to, at the cost of a few
     sums: every batch keeps its own per cluster.

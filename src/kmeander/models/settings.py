@@ -11,6 +11,7 @@ from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import candidates_of
+from kmeander.kmeans.metric import Metric, metric_of
 from kmeander.kmeans.starts import INITIALISATIONS
 from kmeander.models.rho_choice import LONGEST
 from kmeander.preparation import Preparation, preparation_of
@@ -54,6 +55,7 @@ class Options(TypedDict, total=False):
     alarm_rate: float
     season: int | None
     prepare: Preparation | str | None
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class PrivilegedSettings:
     alarm_rate: float = 0.001
     season: int | None = None
     prepare: Preparation | str | None = None
+    metric: str = "euclidean"
     limits: Limits = field(init=False, repr=False, compare=False)
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
@@ -77,7 +80,7 @@ class PrivilegedSettings:
         n_clusters = whole_number(
             "n_clusters", self.n_clusters, at_least=1, meaning="the number of clusters K"
         )
-        limits = Limits(self.max_iter, self.tol, self.n_threads)
+        limits = Limits(self.max_iter, self.tol, self.n_threads, metric_of(self.metric))
         vars(self).update(
             n_clusters=n_clusters,
             max_iter=limits.max_iter,
@@ -85,7 +88,7 @@ class PrivilegedSettings:
             n_threads=limits.n_threads,
             alarm_rate=_checked_alarm_rate(self.alarm_rate),
             season=_checked_season(self.season),
-            prepare=preparation_of(self.prepare),
+            prepare=_checked_rules(self.prepare, limits.metric),
             limits=limits,
         )
 
@@ -104,7 +107,7 @@ class PrivilegedSettings:
     @property
     def rules(self) -> Preparation | None:
         """What is done with rows before they are learned; None where they are points."""
-        return preparation_of(self.prepare)
+        return _checked_rules(self.prepare, self.limits.metric)
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,13 @@ class Settings(PrivilegedSettings):
                 "every point"
             ),
         )
+
+
+def _checked_rules(prepare: Preparation | str | None, metric: Metric) -> Preparation | None:
+    """Return the rules that `prepare` means."""
+    if metric.on_sphere and prepare == "auto":
+        return Preparation(scale="none")  # another origin or unit would change every angle
+    return preparation_of(prepare)
 
 
 def _checked_alarm_rate(value: Any) -> float:

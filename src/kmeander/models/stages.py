@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
@@ -11,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from kmeander.arguments import generator_for
 from kmeander.arrays import Centroids, Points, checked_centroids, frozen, frozen_copy
-from kmeander.exceptions import InputError, InputTypeError
+from kmeander.exceptions import InputError, InputTypeError, argument
 from kmeander.kmeans.lloyd import LloydResult, fit_window
 from kmeander.kmeans.local_search import swap_centroids
+from kmeander.kmeans.metric import Metric
 from kmeander.kmeans.seeding import draw_seeds, kmeans
 from kmeander.kmeans.starts import Current, Start
 from kmeander.kmeans.window import Window
@@ -26,15 +28,21 @@ from kmeander.tracking.lineage import Lineage
 from kmeander.tracking.modality import LABELS_PER_CLUSTER, LEAST_DECAY, Misfits, misfits
 from kmeander.tracking.tracker import Tracked, variance_of
 
+# Of rows of length 1, but for the rounding of those in single precision.
+LONGEST_MEAN = 1 + 1e-6
 
-def check_batch(
+
+def checked_batch(
     known: State,
     batch: Batch,
-    n_clusters: int,
+    settings: PrivilegedSettings,
     previous: ArrayLike | None,
     current: LloydResult | None,
-) -> None:
-    """Refuse a batch, or centroids that are shared, that do not go on from what is known."""
+) -> Batch:
+    """Refuse a batch, or centroids that are shared, that do not go on from what is known.
+
+    Returns the batch as points of the metric.
+    """
     if not isinstance(batch, Batch):
         raise InputTypeError(
             f"step takes a kmeander.Batch, got {type(batch).__name__}. Wrap the points: "
@@ -57,7 +65,26 @@ def check_batch(
             "batch begins with a K-means of its own."
         )
     if current is not None:
-        _check_current(current, n_clusters, n_features)
+        _check_current(current, settings.n_clusters, n_features)
+    return placed(batch, settings.limits.metric)
+
+
+def placed(batch: Batch, metric: Metric) -> Batch:
+    """Return a batch as points of the metric: on the sphere rows get length 1.
+
+    Means are taken to be those of such rows, so none may be longer.
+    """
+    if not metric.on_sphere:
+        return batch
+    if batch.n_means is None:
+        return batch.with_points(metric.points(batch.points))
+    longest = math.sqrt((batch.points.astype(np.float64) ** 2).sum(axis=1).max())
+    if longest > LONGEST_MEAN:
+        raise InputError(
+            f"means has one of length {longest:g}, and {argument('metric', metric.name)} takes "
+            "means of rows of length 1, which are no longer. Divide rows by their length first."
+        )
+    return batch
 
 
 def _check_current(current: LloydResult, n_clusters: int, n_features: int) -> None:
@@ -77,7 +104,11 @@ def _check_current(current: LloydResult, n_clusters: int, n_features: int) -> No
 def seen_from(known: State, previous: ArrayLike, settings: PrivilegedSettings) -> State:
     """Return what is known as if `previous` had been the centroids so far."""
     assert known.n_features is not None
-    centroids = checked_centroids(previous, known.n_features, "previous")
+    metric = settings.limits.metric
+    centroids: Centroids = np.asarray(
+        metric.points(checked_centroids(previous, known.n_features, "previous"), "previous"),
+        np.float64,
+    )
     if len(centroids) != settings.n_clusters:
         raise InputError(
             f"previous has {len(centroids)} centroids, the model has {settings.n_clusters}."
@@ -137,6 +168,7 @@ def begin(
     # tie goes to the lowest index, so they stay without mass.
     surplus = np.repeat(seeds.centroids[:1], n_surplus, axis=0)
     centroids = np.concatenate([seeds.centroids, surplus])
+    centroids = limits.metric.centroids(centroids)
     start = Start(centroids, seeds.n_distances, seeds.n_distances_plain)
     partition = seeds.partition if n_surplus == 0 else None
     window = Window(settings.first_rho).joined_by(points, weights, partition, known.within(batch))

@@ -69,14 +69,15 @@ class State(NamedTuple):
         the centroids are; clusters keep their ids.
         """
         if self.waiting_points is not None:
-            points: Any = self.waiting_points * factors.astype(self.waiting_points.dtype)
-            return self._replace(waiting_points=frozen(points))
+            return self._replace(
+                waiting_points=limits.metric.rescaled(self.waiting_points, factors)
+            )
         if self.centroids is None:
             return self
         assert self.lineage is not None
         fit = fit_window(
-            self.window.rescaled(factors),
-            frozen(self.centroids * factors),
+            self.window.rescaled(factors, limits.metric),
+            limits.metric.centroids(frozen(self.centroids * factors)),
             limits,
             keep_sums=self.rho_choice is not None,
         )
@@ -84,7 +85,7 @@ class State(NamedTuple):
             window=fit.window,
             centroids=fit.centroids,
             expected_error=fit.expected_error,
-            lineage=self.lineage.rescaled(factors, fit.centroids),
+            lineage=self.lineage.rescaled(factors, fit.centroids, limits.metric),
             chapter=None
             if self.chapter is None
             else self.chapter.next(

@@ -137,6 +137,12 @@ class Batch:
         )
         return batch
 
+    def with_points(self, points: Points) -> Batch:
+        """Return the batch with these points, which `checked_points` has seen, in place of its."""
+        batch = type(self).__new__(type(self))
+        vars(batch).update(self.__getstate__(), points=points)
+        return batch
+
     @property
     def n_points(self) -> int:
         """Number of points, or of means where it is a summary."""

@@ -65,6 +65,7 @@ def run(
     id_column: str | None = None,
     weight_column: str | None = None,
     prepare: Preparation | PathLike | None = "auto",
+    metric: str = Settings.metric,
     order: str = "name",
     follow: bool = False,
     idle_exit: float | None = None,
@@ -130,6 +131,9 @@ def run(
         categories into numbers, leaves out ids and times; with None rows are learned as they are,
         which is the default of the estimators; or rules, or a TOML file of rules; see
         `Preparation`.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As for `ForgetfulKMeans`; with ``"cosine"`` numbers keep their scale where nothing else is
+        said.
     order : {"name", "time"}
         Of the files of a folder.
     follow : bool, default=False
@@ -208,7 +212,8 @@ def run(
         n_threads=n_threads,
         alarm_rate=alarm_rate,
         season=_season(season, period),
-        prepare=preparation_of(prepare),
+        prepare=prepare if prepare == "auto" else preparation_of(prepare),
+        metric=metric,
     )
     is_cut = isinstance(source, str | os.PathLike) or is_table(source)
     if batch_size is None and batch_seconds is None and every is None and is_cut:

@@ -93,6 +93,7 @@ class Description:
             "time_column": selection.time_column,
             **{name: value for name, value in newer.items() if value is not None},
             "every": self.batching.every,
+            "metric": self.model.settings.metric,
             "prepare": self.settings()["prepare"],
             "random_state": self.model.seed,
             "steps": self.outputs.steps,

@@ -13,6 +13,7 @@ from kmeander.arrays import INSTRUCTION_SET, Points
 from kmeander.exceptions import InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
+from kmeander.models.settings import Settings
 from kmeander.preparation import Rows
 from kmeander.records import Step
 from kmeander.runs.beginning import newest_complete, refuse_full_outputs
@@ -206,8 +207,9 @@ class Runner:
             assert clusters is not None
             assert self.model.cluster_ids is not None
             labels = self.model.cluster_ids[clusters]
-            n_threads = self.model.settings.limits.threads
-            distances = distances_to(points, centroids, clusters, n_threads) ** 0.5
+            limits = self.model.settings.limits
+            squared = distances_to(points, centroids, clusters, limits.threads)
+            distances = limits.metric.distances(squared)
         rejected_rows = [
             RejectedRow(
                 {"source": bad.place.source, bad.place.unit: bad.place.number},
@@ -235,10 +237,11 @@ class Runner:
         return self._description.facts(self._first_points)
 
     def _brought_up(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state of before there were preparations as one of now."""
+        """Return a state of before there were preparations and metrics as one of now."""
         if state.get("kind") != "run":  # refused, by and by
             return state
         state = saved_model.with_preparation(state, self.source.selection.features)
+        state["identity"].setdefault("metric", Settings.metric)
         if "prepare" not in state["identity"]:
             prepare = FSKM.from_state(state["model"]).settings.prepare
             self.model.settings = replace(self.model.settings, prepare=prepare)

@@ -99,7 +99,7 @@ def predict(
     if known is None or known.centroids is None or known.cluster_ids is None:
         raise InputError(f"{model} has not seen enough distinct points to have clusters yet.")
     centroids, ids = known.centroids, known.cluster_ids
-    preparation = known.learned.preparation
+    preparation, metric = known.learned.preparation, known.settings.limits.metric
     names = state["feature_names_in"] or [f"x{i}" for i in range(centroids.shape[1])]
     wanted = Wanted(names, id_column=id_column)
     if preparation is not None:
@@ -152,7 +152,8 @@ def predict(
             points = rows.points
             if preparation is not None:
                 points = preparation.prepared(rows.table).points
-            labels, squared = nearest(points, centroids, n_threads)
-            sink.write(LearnedBatch(None, rows.keys, rows.origin, ids[labels], squared**0.5))
+            labels, squared = nearest(metric.points(points), centroids, n_threads)
+            distances = metric.distances(squared)
+            sink.write(LearnedBatch(None, rows.keys, rows.origin, ids[labels], distances))
             summary.n_points += len(points)
     return summary

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from kmeander.arrays import Points
 from kmeander.exceptions import InputError, StreamError
 from kmeander.kmeans.coreset import Compressor, Coreset, lexicographic, merged
+from kmeander.kmeans.metric import EUCLIDEAN, Metric
 from kmeander.records import Batch
 from kmeander.spark.columns import Features
 
@@ -41,12 +42,15 @@ class Collector:
         With "auto" a batch is exact while its features take no more.
     coreset_size : int
         Means of a batch that is not.
+    metric : Metric
+        Rows become points of it before they become means.
     """
 
     features: Features
     summary: str
     driver_bytes: int
     coreset_size: int
+    metric: Metric = EUCLIDEAN
 
     def batch(self, frame: DataFrame, index: int) -> Batch | None:
         """Return the rows of `frame` as batch `index`; None where there is none."""
@@ -67,7 +71,8 @@ class Collector:
     def _collect(self, frame: DataFrame, max_bytes: float) -> list[_PartitionRows]:
         """Run the job: rows of each partition that has at most `max_bytes`, coresets of others."""
         selected = frame.select(self.features.array().alias("features"))
-        table = selected.mapInArrow(_task(self.features, self.coreset_size, max_bytes), _SCHEMA)
+        task = _task(self.features, self.coreset_size, max_bytes, self.metric)
+        table = selected.mapInArrow(task, _SCHEMA)
         partitions: dict[int, _PartitionRows] = {}
         try:
             rows = table.toArrow().to_pylist()
@@ -94,7 +99,8 @@ class Collector:
 
     def _coreset(self, partitions: Iterable[_PartitionRows], index: int) -> Batch | None:
         size = self.coreset_size
-        whole = merged((partition.compressed(size) for partition in partitions), size)
+        parts = (partition.compressed(size, self.metric) for partition in partitions)
+        whole = merged(parts, size)
         return None if whole is None else whole.batch(index)
 
 
@@ -122,12 +128,12 @@ class _PartitionRows:
             masses = np.frombuffer(row["masses"])
             self.coreset = Coreset(means, masses, row["within"], row["n_rows"])
 
-    def compressed(self, size: int) -> Coreset:
+    def compressed(self, size: int, metric: Metric) -> Coreset:
         if self.coreset is not None:
             return self.coreset
         compressor = Compressor(size)
         for block in self.blocks:
-            compressor.add(block)
+            compressor.add(metric.points(block, "the stream"))
         found = compressor.coreset()
         assert found is not None
         return found
@@ -149,12 +155,12 @@ def _exact(partitions: Iterable[_PartitionRows], index: int) -> Batch | None:
 
 
 def _task(
-    features: Features, coreset_size: int, max_bytes: float
+    features: Features, coreset_size: int, max_bytes: float, metric: Metric
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what each task does: send rows while they take at most `max_bytes`."""
 
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sender = _Sender(features, coreset_size, max_bytes)
+        sender = _Sender(features, coreset_size, max_bytes, metric)
         try:
             for batch in batches:
                 yield from sender.take(features.points(batch.column(0)))
@@ -171,10 +177,13 @@ def _task(
 class _Sender:
     """Rows of the task's partition on their way to the driver."""
 
-    def __init__(self, features: Features, coreset_size: int, max_bytes: float) -> None:
+    def __init__(
+        self, features: Features, coreset_size: int, max_bytes: float, metric: Metric
+    ) -> None:
         context = TaskContext.get()
         self.partition = 0 if context is None else context.partitionId()
         self.features, self.coreset_size, self.max_bytes = features, coreset_size, max_bytes
+        self.metric = metric
         self.kept: list[Points] = []
         self.compressor: Compressor | None = None
         self.n_bytes = self.n_features = 0
@@ -191,14 +200,18 @@ class _Sender:
         if self.compressor is None and self.n_bytes > self.max_bytes:
             self.compressor = Compressor(self.coreset_size)
             for earlier in self.kept:
-                self.compressor.add(earlier)
+                self._compress(earlier)
             self.kept = []
         if self.compressor is not None:
-            self.compressor.add(points)
+            self._compress(points)
         elif self.max_bytes == _ALL_ROWS:
             yield _rows_record(self.partition, points)
         else:
             self.kept.append(points)
+
+    def _compress(self, points: Points) -> None:
+        assert self.compressor is not None
+        self.compressor.add(self.metric.points(points, "the stream"))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Send the rows kept, or the coreset."""

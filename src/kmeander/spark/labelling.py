@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kmeander.arrays import LARGEST_VALUE, Centroids, Points
 from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
+from kmeander.kmeans.metric import EUCLIDEAN, Metric, metric_of
 from kmeander.models.base import StreamModel
 from kmeander.preparation import FittedPreparation, Rows
 from kmeander.spark.columns import rows_of, unequal_lengths
@@ -29,11 +30,12 @@ NAMES = ("cluster", "id", "distance")
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """All that it takes to assign rows: centroids, ids of their clusters, and preparation."""
+    """All that it takes to assign rows: centroids, ids of their clusters, and how rows are read."""
 
     centroids: Centroids
     ids: NDArray[np.int64]
     preparation: FittedPreparation | None = None
+    metric: Metric = EUCLIDEAN
 
     def state(self, columns: Sequence[str]) -> dict[str, Any]:
         """Return it as plain arrays and numbers, with the columns that hold the features."""
@@ -42,6 +44,7 @@ class Fixed:
             "ids": self.ids,
             "columns": list(columns),
             "preparation": None if self.preparation is None else self.preparation.to_dict(),
+            "metric": self.metric.name,
         }
 
     @property
@@ -52,7 +55,7 @@ class Fixed:
         return sum(column.width for column in self.preparation.columns)
 
     def prepared(self, points: Points) -> Points:
-        """Return rows of numbers as the model has them."""
+        """Return rows of numbers as the model's preparation has them."""
         if self.preparation is None:
             return points
         return self.preparation.prepared(Rows(self.preparation.columns, points)).points
@@ -62,7 +65,8 @@ class Fixed:
         """Make it from what `state` returned."""
         known = state.get("preparation")
         preparation = None if known is None else FittedPreparation.from_dict(known)
-        return cls(state["centroids"], state["ids"], preparation)
+        metric = metric_of(state.get("metric", EUCLIDEAN.name))
+        return cls(state["centroids"], state["ids"], preparation, metric)
 
     @classmethod
     def of(cls, model: StreamModel) -> Fixed | None:
@@ -76,7 +80,7 @@ class Fixed:
                     f"model has learned column {column.name!r}, which holds no numbers as Spark's "
                     "features do. Let it learn without that column."
                 )
-        return cls(model.centroids, _ids_of(model), preparation)
+        return cls(model.centroids, _ids_of(model), preparation, model.settings.limits.metric)
 
 
 def _ids_of(model: StreamModel) -> NDArray[np.int64]:
@@ -105,8 +109,12 @@ def assigned(block: pa.Array, fixed: Fixed | None) -> pa.Array:
                     f"{fixed.n_features}."
                 )
             # One thread: a task is one of many on its machine.
-            labels, squared = nearest(fixed.prepared(points), fixed.centroids, 1)
-            clusters[good], distances[good], bad = labels, np.sqrt(squared), ~good
+            points = fixed.prepared(points)
+            lost = fixed.metric.has_no_place(points)
+            if lost.any():
+                good[np.flatnonzero(good)[lost]], points = False, points[~lost]
+            labels, squared = nearest(fixed.metric.points(points), fixed.centroids, 1)
+            clusters[good], distances[good], bad = labels, fixed.metric.distances(squared), ~good
     ids = np.zeros(n_rows, np.int64) if fixed is None else fixed.ids[clusters]
     mask = pa.array(bad.tolist(), pa.bool_()) if bad.any() else None
     return pa.StructArray.from_arrays(

@@ -115,6 +115,7 @@ def learn(
             at_least=2 * asked.n_clusters,
             meaning="the weighted means of a batch, two or more for each cluster",
         ),
+        asked.settings.limits.metric,
     )
     spark = stream.sparkSession
     learner = Learner(

@@ -113,10 +113,10 @@ def measure_arrival(
         The latest estimates before.
     limits : Limits
     """
-    found = measure(batch.handle, centroids, limits.threads)
+    found = measure(batch.handle, centroids, limits.threads, limits.metric)
     error = found.error
     if batch.within is not None:  # what means hide is error, too, but says nothing of its scatter
-        error += batch.within / batch.mass
+        error += limits.metric.error(batch.within / batch.mass)
     n_known = window.handle.n_effective
     if not expected_error or not n_known:
         return DriftTest(error, found.partition)

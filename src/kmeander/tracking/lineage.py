@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kmeander.arrays import Centroids, Masses, frozen
 from kmeander.events import Event
 from kmeander.exceptions import InputError
+from kmeander.kmeans.metric import Metric
 from kmeander.records import Ids, Step
 
 NOBODY = -1
@@ -148,7 +149,9 @@ class Lineage(NamedTuple):
             home_share=frozen(share),
         )  # fmt: skip
 
-    def rescaled(self, factors: NDArray[np.float64], centroids: Centroids) -> Lineage:
+    def rescaled(
+        self, factors: NDArray[np.float64], centroids: Centroids, metric: Metric
+    ) -> Lineage:
         """Return the lineage of the same clusters in other units, in which they lie there.
 
         How far their points scatter about them in those units shows with the next batch; of
@@ -157,7 +160,10 @@ class Lineage(NamedTuple):
         unknown = frozen(np.full(len(centroids), np.inf))
         growth = float((factors * factors).mean())
         asleep = tuple(
-            one._replace(home=frozen(one.home * factors), variance=one.variance * growth)
+            one._replace(
+                home=frozen(metric.rescaled(one.home[np.newaxis], factors)[0]),
+                variance=one.variance * growth,
+            )
             for one in self.asleep
         )
         return self._replace(home=centroids, home_variance=unknown, variance=unknown, asleep=asleep)
