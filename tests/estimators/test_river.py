@@ -366,3 +366,20 @@ def test_without_river_the_module_names_the_extra() -> None:
     assert done.stderr.splitlines()[-1] == (
         "ImportError: kmeander.river needs river: pip install 'kmeander[river]'"
     )
+
+
+# By angle ----------------------------------------------------------------------------------------
+
+
+def test_river_clusters_by_angle() -> None:
+    rows = stream(4)
+    found, scaled = model(metric="cosine"), model(metric="cosine")
+    for place, row in enumerate(rows):
+        found.learn_one(row)
+        scaled.learn_one({name: value * 2.0 ** (place % 9) for name, value in row.items()})
+    assert found.centers == scaled.centers
+    for centre in found.centers.values():
+        assert np.linalg.norm(list(centre.values())) == pytest.approx(1)
+    assert [found.predict_one(row) for row in rows] == [scaled.predict_one(row) for row in rows]
+    with pytest.raises(InputError, match=r"^x holds only zeros at row 0, and "):
+        found.predict_one(dict.fromkeys(NAMES, 0.0))

@@ -25,6 +25,7 @@ from kmeander.drifts.magnitude import MAGNITUDES
 from kmeander.exceptions import argument, arguments_written_by, in_python
 from kmeander.experiments.beyond import experiment as beyond
 from kmeander.experiments.grid import QUICK
+from kmeander.kmeans.metric import METRICS
 from kmeander.kmeans.starts import INITIALISATIONS
 from kmeander.models.settings import FORGETTING
 from kmeander.page.timeline import read_timeline
@@ -440,6 +441,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "season"): {"NUMBER", "PERIOD"},
         ("run", "late_rows"): set(LATE),
         ("run", "start"): set(STARTS),
+        ("run", "metric"): set(METRICS),
         ("run", "format"): form,
         ("run", "order"): order,
         ("run", "decimal"): set(DECIMALS),
@@ -524,3 +526,17 @@ def test_every_argument_that_a_message_names_is_one() -> None:
     assert {field.name for field in fields(Simulation)} - {"path"} <= {
         parameter.name for parameter in COMMANDS["simulate"].params
     } | {"changes"}
+
+
+@pytest.mark.parametrize("option", ["time_column", "weight_column"])
+def test_a_column_that_is_asked_for_is_not_to_be_left_out(option: str, tmp_path: Path) -> None:
+    """The advice, pasted, would be refused."""
+    path = tmp_path / "x.csv"
+    path.write_text("t,a\n1767225600,1\n-1,2\n")
+    given: dict[str, Any] = {option: "t"}
+    if option == "time_column":
+        given["every"] = "1d"
+    with pytest.raises(KmeanderError) as refused:
+        run(path, 2, **given)
+    assert "exclude" not in str(refused.value)
+    assert str(refused.value).endswith('(use bad_rows="skip" to go on without such rows).')

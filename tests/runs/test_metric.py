@@ -74,7 +74,17 @@ def test_a_run_goes_on_with_its_metric_and_no_other(source: Path, tmp_path: Path
     assert run("state").n_batches == 0
 
 
-def test_zeros_end_a_run_with_the_row(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds only zeros at row 7") as refused:
-        kmeander.run(np.delete(np.eye(9), 7, axis=1), 2, metric="cosine")
-    assert "Leave such rows out." in str(refused.value)
+def test_rows_of_zeros_are_bad_rows(tmp_path: Path) -> None:
+    path, bad = tmp_path / "x.csv", tmp_path / "bad.ndjson"
+    path.write_text("x,y\n" + "1,2\n5,1\n0,0.0\n3,0\n" * 5)
+    with pytest.raises(InputError) as refused:
+        kmeander.run(path, 2, metric="cosine")
+    assert str(refused.value) == (
+        f'{path} line 4: every value is 0, which has no direction (use bad_rows="skip" to go on '
+        "without such rows)."
+    )
+    summary = kmeander.run(path, 2, metric="cosine", bad_rows=bad)
+    assert (summary.n_points, summary.n_bad) == (15, 5)
+    assert written(bad)[1]["line"] == 8
+    with pytest.raises(InputError, match="row 8: every value is 0"):
+        kmeander.run(np.delete(np.eye(9), 7, axis=1), 2, metric="cosine", prepare=None)

@@ -434,9 +434,7 @@ def test_the_size_of_a_number_tells_what_it_counts(
 
 
 def test_numbers_outside_1970_to_2200_are_no_times() -> None:
-    ways = (
-        "is no time between 1970 and 2200, in whatever unit (time_unit=... says it, if it is one)"
-    )
+    ways = "is no time between 1970 and 2200, in whatever unit; time_unit=... says it, if it is one"
     assert texts(to_times(pa.array([-1.0, 7.3e18]), "t")[1]) == {
         0: f"-1 in column 't' {ways}",
         1: f"7.3e+18 in column 't' {ways}",

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # Clusters whose shares the summary names.
 SHARES_SHOWN = 12
+# Columns whose missing values it counts.
+COLUMNS_SHOWN = 5
 
 
 @with_panels
@@ -124,6 +126,12 @@ def _say_counts(summary: RunSummary, name: str) -> None:
         say(f"Bad rows set aside: {summary.n_bad:,}.")
     if summary.n_late:
         say(f"Late rows: {summary.n_late:,}.")
+    if summary.filled:
+        most = sorted(summary.filled.items(), key=lambda pair: -pair[1])
+        named = ", ".join(f"{number:,} in {name}" for name, number in most[:COLUMNS_SHOWN])
+        others = most[COLUMNS_SHOWN:]
+        more = f", and more in {count(len(others), 'other column')}" if others else ""
+        say(f"Missing values filled: {named}{more}.")
 
 
 def _say_stop(summary: RunSummary, *, resumable: bool) -> None:

@@ -248,6 +248,7 @@ def run(
                 rules=settings.rules,
                 weight_column=weight_column,
                 time_unit=time_unit,
+                metric=settings.limits.metric,
             ),
             Reading(
                 format, header, order, follow, delimiter, decimal, encoding, comment, na_values

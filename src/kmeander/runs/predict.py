@@ -101,10 +101,12 @@ def predict(
     centroids, ids = known.centroids, known.cluster_ids
     preparation, metric = known.learned.preparation, known.settings.limits.metric
     names = state["feature_names_in"] or [f"x{i}" for i in range(centroids.shape[1])]
-    wanted = Wanted(names, id_column=id_column)
+    wanted = Wanted(names, id_column=id_column, metric=metric)
     if preparation is not None:
         kinds = {column.name: column.kind for column in preparation.columns}
-        wanted = Wanted(list(kinds), id_column=id_column, rules=preparation.rules, kinds=kinds)
+        wanted = Wanted(
+            list(kinds), id_column=id_column, rules=preparation.rules, kinds=kinds, metric=metric
+        )
     if id_column is not None:
         check_keys([id_column], "out")
     summary = PredictionSummary()

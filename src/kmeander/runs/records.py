@@ -30,6 +30,8 @@ class RunSummary:
     n_waiting : int
         When a run is stopped while its stream pauses: rows that wait for their batch to be
         complete. They are read again when it goes on.
+    filled : dict
+        How many missing values were filled, by column.
     n_distinct : int
         Distinct points seen while there are fewer of them than clusters; 0 once it has learned.
     seconds : float
@@ -56,6 +58,7 @@ class RunSummary:
     n_bad: int = 0
     n_late: int = 0
     n_waiting: int = 0
+    filled: dict[str, int] = field(default_factory=dict)
     n_distinct: int = 0
     seconds: float = 0.0
     resumed_at: int | None = None
@@ -73,6 +76,8 @@ class RunSummary:
         self.n_reseeded += len(step.reseeded)
         self.n_unconverged += not (step.waiting or step.converged)
         self.seconds += step.seconds or 0.0
+        for name, n_missing in (step.filled or {}).items():
+            self.filled[name] = self.filled.get(name, 0) + n_missing
         self.last = step
         for event in step.events:
             if event.unconfirmed:

@@ -48,6 +48,8 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         words = text_columns(raw.table, selection) if reasons or raw.bad else ()
     else:
         table, reasons = to_rows(raw.table, selection)
+    if selection.metric.on_sphere:
+        reasons = {**without_direction(table, selection), **reasons}
     times: NDArray[np.int64] | None = None
     if selection.time_column is not None:
         times, no_times = to_times(
@@ -149,6 +151,18 @@ def to_rows(table: pa.Table | pa.RecordBatch, selection: Selection) -> tuple[Row
     return rows, dict(sorted(reasons.items()))
 
 
+def without_direction(rows: Rows, selection: Selection) -> Reasons:
+    """Return the reasons of rows that hold only zeros, and are to be compared by direction.
+
+    Where rows are scaled or encoded, zeros are another place, and the model sees to it.
+    """
+    is_changed = selection.rules is not None and selection.rules.scale != "none"
+    if is_changed or any(column.kind not in ("number", "vector") for column in rows.columns):
+        return {}
+    lost = np.flatnonzero(selection.metric.has_no_place(rows.values)).tolist()
+    return dict.fromkeys(lost, Reason("every value is 0, which has no direction"))
+
+
 def to_points(table: pa.Table | pa.RecordBatch, names: tuple[str, ...]) -> tuple[Points, Reasons]:
     """Return the columns `names` as one array, and the reasons of the rows that do not fit.
 
@@ -217,6 +231,6 @@ def to_weights(column: Any, name: str) -> tuple[Weights, Reasons]:
         rule = (
             "a weight above 0" if weights[row] <= 0 else f"a weight of at most {LARGEST_WEIGHT:g}"
         )
-        said = Reason(f"{weights[row]:g} in column {name!r} is not {rule}", name)
+        said = Reason(f"{weights[row]:g} in column {name!r} is not {rule}")
         reasons.setdefault(row, said)
     return weights, dict(sorted(reasons.items()))

@@ -59,8 +59,11 @@ def reason_for(value: Any, column: str) -> Reason:
 
 
 def no_time(value: Any, column: str) -> Reason:
-    """Return why a value is not the time at which a row happened."""
+    """Return why a value is not the time at which a row happened.
+
+    The column is not named as one to be left out: times are asked for.
+    """
     if value is None or value == "":
-        return Reason(f"nothing in column {column!r}", column)
+        return Reason(f"nothing in column {column!r}")
     written = f"{value:g}" if isinstance(value, float) else shown(value)
-    return Reason(f"{written} in column {column!r} is not a time", column)
+    return Reason(f"{written} in column {column!r} is not a time")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kmeander.arguments import list_of_names, one_of
 from kmeander.exceptions import ArgumentError, InputError, argument
+from kmeander.kmeans.metric import EUCLIDEAN, Metric
 from kmeander.preparation import Preparation
 
 UNITS = ("s", "ms", "us", "ns")  # of numbers that are times
@@ -35,6 +36,8 @@ class Wanted:
         How rows are prepared; without it they must be numbers.
     kinds : mapping of str to str
         What columns hold, one of `KINDS`, where an earlier run has found that out.
+    metric : Metric
+        In which rows must have a place.
     """
 
     columns: Sequence[str] | None = None
@@ -45,6 +48,7 @@ class Wanted:
     time_unit: str | None = None
     rules: Preparation | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
+    metric: Metric = EUCLIDEAN
 
     def __post_init__(self) -> None:
         if self.time_unit is not None:
@@ -104,6 +108,7 @@ class Wanted:
             all_columns=self.columns is None,
             rules=self.rules,
             kinds=self.kinds or kinds or {},
+            metric=self.metric,
         )
 
 
@@ -136,7 +141,7 @@ class Selection:
     """The columns that are read of a source.
 
     `all_columns` is true where nobody named the features: another file of the stream must then have
-    no others. `rules` and `kinds` are as for `Wanted`.
+    no others. `rules`, `kinds` and `metric` are as for `Wanted`.
     """
 
     features: tuple[str, ...]
@@ -147,6 +152,7 @@ class Selection:
     all_columns: bool = False
     rules: Preparation | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
+    metric: Metric = EUCLIDEAN
 
     @property
     def numeric(self) -> list[str]:

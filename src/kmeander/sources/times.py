@@ -112,9 +112,8 @@ def _no_count(value: float, name: str, unit: str | None) -> Reason:
     if unit is not None or np.isnan(value):
         return no_time(value, name)
     return Reason(
-        f"{value:.17g} in column {name!r} is no time between 1970 and 2200, in whatever unit "
-        f"({argument('time_unit', ...)} says it, if it is one)",
-        name,
+        f"{value:.17g} in column {name!r} is no time between 1970 and 2200, in whatever unit; "
+        f"{argument('time_unit', ...)} says it, if it is one"
     )
 
 
