@@ -50,7 +50,7 @@ PROMISED = {
     "FSKM.step": "(self, batch, *, previous=None, current=None)",
     "FSKM.state": "(self)",
     "PSKM.step": "(self, batch, *, previous=None, current=None)",
-    "Batch": "(index, points, weights=None, elapsed=1.0, concept=None)",
+    "Batch": "(index, points, weights=None, elapsed=1.0, concept=None, times=None)",
     "suggest_clusters": "(X, candidates=range(1, 11), *, criterion='silhouette', "
     "sample_weight=None, random_state=None, n_threads=None)",
     "simulate_drifts": "(X, n_clusters, epsilon, n_concepts, *, method='root', "

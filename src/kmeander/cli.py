@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated, NoReturn
 
-from kmeander.exceptions import ArgumentError, KmeanderError, arguments_written_by, printable
+from kmeander.exceptions import ArgumentError, KmeanderError, arguments_written_by
 
 try:
     import typer
@@ -21,6 +21,7 @@ from kmeander.commands.run import run
 from kmeander.commands.shell import in_shell
 from kmeander.commands.simulate import simulate
 from kmeander.commands.watch import watch
+from kmeander.commands.words import say
 
 app = typer.Typer(
     name="kmeander",
@@ -68,5 +69,5 @@ def main() -> None:
 
 
 def _end(error: Exception, code: int) -> NoReturn:
-    print(printable(f"kmeander {' '.join(sys.argv[1:2])}: {error}"), file=sys.stderr)
+    say(f"kmeander {' '.join(sys.argv[1:2])}: {error}", "error")
     sys.exit(code)

@@ -66,7 +66,7 @@ def test_every_kind_of_event_can_be_asked_for_and_has_a_colour() -> None:
 
 def test_what_is_unconfirmed_is_shown_and_not_counted(early: Path) -> None:
     timeline = read_timeline(early)
-    told = [event for _, event, _ in timeline.events]
+    told = [one.event for one in timeline.events]
     assert {event.kind for event in told} >= {"moved"}
     assert all(event.unconfirmed for event in told)
     assert (timeline.counts, timeline.n_unconfirmed) == ({}, len(told))
@@ -92,7 +92,7 @@ def test_a_pipeline_may_fail_on_a_trend(walk: Path) -> None:
     done = report(walk, "--out", "r.md", "--fail-on", "trend")
     assert done.returncode == 1
     assert done.stderr.endswith("Failing, as asked: 1 trend.\n")
-    (event,) = (event for _, event, _ in read_timeline(walk).events if event.kind == "trend")
+    (event,) = (one.event for one in read_timeline(walk).events if one.event.kind == "trend")
     assert event.over is not None and event.over >= 72
     text = (walk.parent / "r.md").read_text()
     assert f"standard deviations over the last {event.over} batches" in text

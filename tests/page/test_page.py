@@ -64,7 +64,7 @@ def test_a_story_has_every_batch_and_every_event(steps: Path) -> None:
     lines = [json.loads(line) for line in steps.read_text().splitlines()]
     assert timeline.n_batches == len(lines) == 30
     assert [moment.index for moment in timeline.moments] == list(range(30))
-    assert [event.to_dict() for _, event, _ in timeline.events] == [
+    assert [one.event.to_dict() for one in timeline.events] == [
         event for line in lines for event in line["events"]
     ]
     assert sum(timeline.counts.values()) > 0
@@ -174,7 +174,9 @@ def test_a_missing_file_and_a_binary_one_are_explained(tmp_path: Path) -> None:
 
 
 def moment(index: int, error: float) -> Moment:
-    return Moment(index, 1, 1.0, 1.0, error, 0.0, 0.1, (0,), np.ones(1), np.zeros((1, 2)), (), ())
+    return Moment(
+        index, 1, 1.0, 1.0, error, 0.0, 0.1, (0,), np.ones(1), np.zeros((1, 2)), (), (), ""
+    )
 
 
 @given(st.integers(0, 400), st.integers(3, 50), st.integers(0, 1000))

@@ -309,9 +309,16 @@ def test_event_time_decides_batches_and_forgetting(tmp_path: Path) -> None:
     assert [step.n_points for step in found] == [3, 2, 4]
     model = FSKM(2, **{**DEFAULTS, "rho": 0.8}, random_state=0)
     values = np.array([[i, i * i] for i in range(9)], dtype=float)
-    groups = [(values[:3], 1.0), (values[3:5], 1.0), (values[5:], 13.0)]
+    groups = [
+        (values[:3], 1.0, ("00:00", "00:09")),
+        (values[3:5], 1.0, ("00:10", "00:19")),
+        (values[5:], 13.0, ("00:05", "02:29")),  # a late row is among them
+    ]
     expected = [
-        model.step(Batch(i, points, elapsed=elapsed)) for i, (points, elapsed) in enumerate(groups)
+        model.step(
+            Batch(i, points, elapsed=elapsed, times=(f"2026-01-01T{a}:00Z", f"2026-01-01T{b}:00Z"))
+        )
+        for i, (points, elapsed, (a, b)) in enumerate(groups)
     ]
     assert found == expected
     skipped = run(path, 2, time_column="ts", every="10m", late_rows="skip")
@@ -342,7 +349,7 @@ def test_event_time_goes_on_after_a_stop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--time-column", "a"], "--time-column and --every go together"),
+        (["--every", "1s"], "--every cuts the stream by time, and needs --time-column"),
         (["--time-column", "a", "--every", "soon"], "every must be a duration such as 30s"),
         (
             ["--time-column", "a", "--every", "1s", "--batch-size", "5"],
@@ -467,7 +474,7 @@ def test_a_sparkline_is_as_long_as_its_values(values: list[float]) -> None:
 def test_run_from_python_refuses_what_the_command_line_refuses() -> None:
     for settings, message in (
         ({"rho": 0.5, "half_life": 2}, "give rho or half_life, not both."),
-        ({"every": "10m"}, "time_column and every go together"),
+        ({"every": "10m"}, "every cuts the stream by time, and needs time_column="),
         ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1"),
     ):
         with pytest.raises(InputError) as caught:

@@ -45,15 +45,15 @@ class EventLines:
         self._last_index = -1
 
     def line(self, progress: Progress) -> str | None:
-        """Return what happened at the newest batch, if anything did and was not shown yet."""
+        """Return what happened at the newest batch, and when, if it was not shown yet."""
         step = progress.summary.last
         if step is None or step.index == self._last_index or not step.events:
             return None
         self._last_index = step.index
-        return event_line(step.index, progress.summary.words(step))
+        return event_line(step.index, progress.summary.words(step), step.when())
 
 
-def event_line(index: int, words: list[str]) -> str:
+def event_line(index: int, words: list[str], when: str = "") -> str:
     """Return one line for the events of a batch.
 
     Examples
@@ -62,11 +62,13 @@ def event_line(index: int, words: list[str]) -> str:
     'batch 7: cluster 3 died'
     >>> event_line(7, ["a", "b", "c", "d", "e", "f"])
     'batch 7: a; b; c; d; and 2 more'
+    >>> event_line(7, ["cluster 3 died"], "2026-06-03 00:00 to 23:50 UTC")
+    'batch 7, 2026-06-03 00:00 to 23:50 UTC: cluster 3 died'
     """
     shown = words[:WORDS_PER_LINE]
     if len(words) > len(shown):
         shown.append(f"and {len(words) - len(shown)} more")
-    return printable(f"batch {index}: {'; '.join(shown)}")
+    return printable(f"batch {index}{when and f', {when}'}: {'; '.join(shown)}")
 
 
 def style_of(step: Step) -> str:
@@ -100,6 +102,10 @@ class Pace:
             "rows": f"{summary.n_points:,}",
             "rate": f"{compact(rate)} rows/s",
         }
+        if last is not None and last.last_time is not None:
+            from kmeander.records.event_time import in_words
+
+            shown["time"] = in_words(last.last_time, last.last_time)
         if last is not None and last.surrogate_error is not None:
             if last.index != self._last_batch:
                 self._last_batch = last.index
@@ -117,11 +123,13 @@ class Pace:
         return shown
 
 
-def show_progress(stack: ExitStack, *, quiet: bool) -> Callable[[Progress], None] | None:
+def show_progress(
+    stack: ExitStack, *, quiet: bool, log: str | None = None
+) -> Callable[[Progress], None] | None:
     """Return what shows progress on stderr, or None where nobody wants to see it."""
     if quiet:
         return None
-    return _live(stack) if sys.stderr.isatty() else _lines()
+    return _live(stack) if sys.stderr.isatty() and log is None else _lines()
 
 
 def _lines() -> Callable[[Progress], None]:
@@ -130,9 +138,10 @@ def _lines() -> Callable[[Progress], None]:
 
     def show(progress: Progress) -> None:
         nonlocal due
-        line = lines.line(progress)
-        if line is not None:
-            say(line)
+        line, last = lines.line(progress), progress.summary.last
+        if line is not None and last is not None:
+            is_alarm = any(not event.unconfirmed for event in last.events)
+            say(line, "warning" if is_alarm else "info")
         parts = pace.parts(progress)
         if time.monotonic() >= due:
             due = time.monotonic() + SECONDS_PER_LINE
@@ -168,6 +177,8 @@ def _live(stack: ExitStack) -> Callable[[Progress], None]:
         if "read" in parts:
             text.append(f"{parts['read']:>4}  ", "bold")
         text.append(f"batch {parts['batch']}  {parts['rows']} rows  ")
+        if "time" in parts:
+            text.append(f"{parts['time']}  ")
         text.append(parts["rate"], "cyan")
         if "error" in parts:
             text.append("  error ").append(parts["error"], "green")

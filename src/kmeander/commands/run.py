@@ -25,7 +25,7 @@ from kmeander.commands.run_options import (
 )
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
-from kmeander.commands.words import count, counted_events, say
+from kmeander.commands.words import LOGS, count, counted_events, log_as, say
 from kmeander.exceptions import argument
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def run(
     """
     from kmeander.runs.api import run as run_stream
 
-    _check(model, batches, terminal)
+    _check(model, terminal)
+    log_as(terminal.log)
     quiet, assignments = terminal.quiet, outputs.assignments
     steps = outputs.steps
     if steps is None and sys.stdout is not None and not sys.stdout.isatty():
@@ -75,22 +76,26 @@ def run(
             source,
             **keywords(model, batches, columns, replace(outputs, steps=steps), reading, origin),
             stop=stack.enter_context(stop_on_signals(quiet=quiet)),
-            on_progress=show_progress(stack, quiet=quiet),
-            tell=(lambda _: None) if quiet else say,
+            on_progress=show_progress(stack, quiet=quiet, log=terminal.log),
+            tell=(lambda _: None) if quiet else _warn,
         )
     if not quiet:
         name = "standard input" if source == "-" else source
         _say_summary(summary, name, model.n_clusters, resumable=bool(outputs.checkpoint))
 
 
-def _check(model: ModelOptions, batches: BatchOptions, terminal: TerminalOptions) -> None:
-    """Refuse options that do not go together."""
+def _warn(line: str) -> None:
+    say(line, "warning")
+
+
+def _check(model: ModelOptions, terminal: TerminalOptions) -> None:
+    """Refuse options that do not go together, or have no such value."""
+    if terminal.log is not None and terminal.log not in LOGS:
+        raise typer.BadParameter(f"--log must be text or json, got {terminal.log!r}")
     if terminal.watch and terminal.quiet:
         raise typer.BadParameter("--watch says where the page is, --quiet says nothing: give one")
     if model.rho is not None and model.half_life is not None:
         raise typer.BadParameter("give --rho or --half-life, not both")
-    if (batches.time_column is None) != (batches.every is None):
-        raise typer.BadParameter("--time-column and --every go together")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from kmeander.commands.values import (
     INIT,
     LATE,
     METRIC,
+    LOG,
     START,
     TIME_UNIT,
     names,
@@ -102,7 +103,7 @@ class BatchOptions:
     ] = None
     time_column: Annotated[
         str | None,
-        typer.Option(help="Column that says when a row happened; with --every."),
+        typer.Option(help="Column that says when a row happened, for records and pages to say."),
     ] = None
     time_unit: Annotated[
         str | None,
@@ -110,7 +111,7 @@ class BatchOptions:
     ] = None
     every: Annotated[
         str | None,
-        typer.Option(help="A batch holds the rows of one period, such as 10m."),
+        typer.Option(help="A batch holds the rows of one period of --time-column, such as 10m."),
     ] = None
     late_rows: Annotated[
         str,
@@ -227,6 +228,10 @@ class TerminalOptions:
             help="Show the run live, as kmeander watch does, at an address that is said.",
         ),
     ] = False
+    log: Annotated[
+        str | None,
+        typer.Option(metavar=LOG, help="Write lines to stderr for a log: with UTC time and level."),
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False
 
 

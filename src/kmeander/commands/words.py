@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from kmeander.exceptions import printable
 
+Written = Callable[[str, str], str]
 
-def say(line: str) -> None:
-    """Write a line to stderr, for people; names of columns and files may hold anything."""
-    print(printable(line), file=sys.stderr, flush=True)
+
+def _plain(line: str, level: str) -> str:  # noqa: ARG001  # one signature for all
+    return line
+
+
+def _as_text(line: str, level: str) -> str:
+    return f"{_now()} {level.upper()} {line}"
+
+
+def _as_json(line: str, level: str) -> str:
+    return json.dumps({"time": _now(), "level": level, "message": line}, ensure_ascii=False)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# How lines can be written for a log: with the time and a level.
+LOGS: dict[str, Written] = {"text": _as_text, "json": _as_json}
+_written: Written = _plain
+
+
+def log_as(name: str | None) -> None:
+    """Write all lines of this process for a log from now on, or for people where there is none."""
+    global _written
+    _written = _plain if name is None else LOGS[name]
+
+
+def say(line: str, level: str = "info") -> None:
+    """Write a line to stderr; names of columns and files may hold anything.
+
+    Parameters
+    ----------
+    line : str
+    level : {"info", "warning", "error"}
+        Only a log says it.
+    """
+    print(_written(printable(line), level), file=sys.stderr, flush=True)
 
 
 def count(number: int, what: str) -> str:

@@ -21,7 +21,7 @@ from kmeander.models.state import State
 from kmeander.models.stored_state import check_state
 from kmeander.plain_values import is_plain
 from kmeander.preparation import Rows
-from kmeander.records import Batch, Ids, Step
+from kmeander.records import Batch, Ids, Step, Times
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -88,6 +88,7 @@ class StreamModel(ABC):
         *,
         elapsed: float = 1.0,
         concept: int | None = None,
+        times: Times | None = None,
         anew: bool = False,
     ) -> Step:
         """Learn rows of a table, prepared as the settings say; `anew` as `fit` does.
@@ -96,7 +97,7 @@ class StreamModel(ABC):
         ----------
         rows : Rows
             As `kmeander.preparation.rows_of` makes of a table.
-        weights, elapsed, concept
+        weights, elapsed, concept, times
             As for `Batch`.
         anew : bool, default=False
             Forget everything before.
@@ -104,9 +105,11 @@ class StreamModel(ABC):
         before, rules = self.learned, self.settings.rules
         known = State.empty(self.settings) if anew else before
         if rules is None:
-            batch = Batch(known.n_steps, rows.values, weights, elapsed, concept)
+            batch = Batch(known.n_steps, rows.values, weights, elapsed, concept, times)
             return self.fit(batch) if anew else self.step(batch)
-        ready = prepare_batch(known, rules, rows, weights, elapsed, concept, self.settings.limits)
+        ready = prepare_batch(
+            known, rules, rows, weights, elapsed, concept, times, self.settings.limits
+        )
         begun = perf_counter()
         self.learned = ready.known
         try:

@@ -14,7 +14,7 @@ from kmeander.kmeans.lloyd import Limits
 from kmeander.models.state import State
 from kmeander.preparation import FittedPreparation, Preparation, Rows
 from kmeander.preparation.rules import rule
-from kmeander.records import Batch
+from kmeander.records import Batch, Times
 
 
 class PreparedBatch(NamedTuple):
@@ -33,6 +33,7 @@ def prepare_batch(
     weights: ArrayLike | None,
     elapsed: float,
     concept: int | None,
+    times: Times | None,
     limits: Limits,
 ) -> PreparedBatch:
     """Prepare rows for a model that knows `known`."""
@@ -56,7 +57,7 @@ def prepare_batch(
             )
         weights = None if weights is None else np.asarray(weights)[kept]
     points.flags.writeable = False  # nobody else has them
-    batch = Batch.of_points(known.n_steps, checked_points(points), weights, elapsed, concept)
+    batch = Batch.of_points(known.n_steps, checked_points(points), weights, elapsed, concept, times)
     return PreparedBatch(known._replace(preparation=fitted), batch, filled, rescaled)
 
 

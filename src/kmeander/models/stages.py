@@ -137,6 +137,7 @@ def begin(
     if wait and n_surplus > 0:
         # Every point is one of the seeds: they are kept, with the weight each stands for.
         masses = np.bincount(seeds.partition.labels, weights, len(seeds.rows)).astype(np.float64)
+        first_time, last_time = batch.times or (None, None)
         step = Step(
             index=batch.index,
             n_points=batch.n_rows,
@@ -147,6 +148,8 @@ def begin(
             mass=float(masses.sum()),
             n_distances=seeds.n_distances,
             n_distances_plain=seeds.n_distances_plain,
+            first_time=first_time,
+            last_time=last_time,
             seconds=perf_counter() - begun,
         )
         kept: Points = points[seeds.rows]
@@ -267,6 +270,7 @@ def record(
             epsilon, se = arrival.estimate
             estimates = (*estimates, arrival.estimate)[-BASELINE_SIZE:]
     window, lineage, start = fit.window, tracked.lineage, found.start
+    first_time, last_time = batch.times or (None, None)
     # Whenever the rows to be looked at are new, so that each is looked at once, whether batches
     # are large or small.
     against_k = Misfits()
@@ -312,6 +316,8 @@ def record(
         dropped=lineage.dropped,
         ended=lineage.whereabouts,
         filled=None,
+        first_time=first_time,
+        last_time=last_time,
         seconds=perf_counter() - begun,
     )
     learned = State(

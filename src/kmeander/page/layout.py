@@ -47,6 +47,7 @@ class Layout:
     def __init__(self, timeline: Timeline, extra: dict[str, str] | None = None) -> None:
         self._extra = extra
         self.style = InlineStyleSheet(css=in_browser.WIDGETS)
+        self._has_times = timeline.first_time is not None
         self.errors, self.epsilons = ColumnDataSource(), ColumnDataSource()
         self.areas, self.lives = ColumnDataSource(), ColumnDataSource()
         self.events, self.frames = ColumnDataSource(), ColumnDataSource()
@@ -160,7 +161,8 @@ class Layout:
         plot.add_tools(
             HoverTool(
                 renderers=[line], mode="vline",
-                tooltips=[("batch", "@batch"), ("before learning", "@prequential{0.0000}"),
+                tooltips=[("batch", "@batch"), *[("when", "@when")] * self._has_times,
+                          ("before learning", "@prequential{0.0000}"),
                           ("after", "@newest{0.0000}"), ("surrogate", "@surrogate{0.0000}")],
             )
         )  # fmt: skip
@@ -264,6 +266,7 @@ class Layout:
             columns=[
                 TableColumn(field="batch", title="batch", width=60,
                             formatter=NumberFormatter(format="0,0")),
+                *[TableColumn(field="when", title="when", width=210)] * self._has_times,
                 TableColumn(field="event", title="event", width=80),
                 TableColumn(field="cluster", title="cluster", width=60),
                 TableColumn(field="words", title="what happened", width=1500),

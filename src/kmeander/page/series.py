@@ -30,6 +30,7 @@ def errors(moments: Sequence[Moment]) -> Columns:
     """Return the three errors over time."""
     return {
         "batch": np.array([moment.index for moment in moments]),
+        "when": [moment.when for moment in moments],
         "prequential": np.array([moment.prequential for moment in moments]),
         "newest": np.array([moment.batch for moment in moments]),
         "surrogate": np.array([moment.surrogate for moment in moments]),
@@ -99,16 +100,18 @@ def lives(timeline: Timeline, first: int) -> Columns:
 def events(timeline: Timeline, lines: Columns, first: int) -> Columns:
     """Return the events since batch `first`, the newest if there are too many."""
     rows = dict(zip(lines["cluster"], lines["row"], strict=True))
-    known = [entry for entry in timeline.events if entry[0] >= first][-MOST_EVENTS:]
-    cluster = ["" if e.cluster is None else str(e.cluster) for _, e, _ in known]
+    known = [one for one in timeline.events if one.batch >= first][-MOST_EVENTS:]
+    happened = [one.event for one in known]
+    cluster = ["" if event.cluster is None else str(event.cluster) for event in happened]
     return {
-        "batch": [index for index, _, _ in known],
-        "kind": [event.kind for _, event, _ in known],
-        "event": [_named(event) for _, event, _ in known],
+        "batch": [one.batch for one in known],
+        "when": [one.when for one in known],
+        "kind": [event.kind for event in happened],
+        "event": [_named(event) for event in happened],
         "cluster": cluster,
-        "words": [words for _, _, words in known],
-        "color": [EVENT_COLORS[event.kind] for _, event, _ in known],
-        "alpha": [FAINT if event.unconfirmed else 1.0 for _, event, _ in known],
+        "words": [one.words for one in known],
+        "color": [EVENT_COLORS[event.kind] for event in happened],
+        "alpha": [FAINT if event.unconfirmed else 1.0 for event in happened],
         "row": [float(rows.get(name, np.nan)) for name in cluster],
     }
 

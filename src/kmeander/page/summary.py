@@ -7,7 +7,8 @@ from typing import Any
 
 from kmeander.events import KINDS
 from kmeander.exceptions import printable
-from kmeander.page.timeline import Timeline
+from kmeander.page.timeline import Happened, Timeline
+from kmeander.records.event_time import in_words
 
 STYLE = """
 <style>
@@ -38,6 +39,7 @@ def numbers(timeline: Timeline) -> dict[str, str]:
         "rows": f"{timeline.n_points:,}",
         "columns": f"{len(timeline.columns):,}",
         "clusters": _n_clusters(timeline),
+        **_times(timeline),
         "ids so far": f"{sum(life.is_told for life in timeline.lives.values()):,}",
         "drifts": f"{timeline.counts.get('drift', 0):,}",
         "events": f"{sum(timeline.counts.values()):,}",
@@ -52,6 +54,15 @@ def numbers(timeline: Timeline) -> dict[str, str]:
         share = timeline.n_distances / timeline.n_distances_plain
         shown["distances computed"] = f"{share:.1%} of plain Lloyd's"
     return shown
+
+
+def _times(timeline: Timeline) -> dict[str, str]:
+    """Return when the stream began, and how far it has come."""
+    assert timeline.last is not None
+    first, last = timeline.first_time, timeline.last.last_time
+    if first is None or last is None:
+        return {}
+    return {"from": in_words(first, first), "to": in_words(last, last)}
 
 
 def noise_words(timeline: Timeline) -> str:
@@ -122,6 +133,8 @@ def as_plain(timeline: Timeline) -> dict[str, Any]:
         "columns": timeline.columns,
         "n_batches": timeline.n_batches,
         "n_points": timeline.n_points,
+        "first_time": timeline.first_time,
+        "last_time": last.last_time,
         "n_distances": timeline.n_distances,
         "n_distances_plain": timeline.n_distances_plain,
         "surrogate_error": last.surrogate_error,
@@ -138,11 +151,17 @@ def as_plain(timeline: Timeline) -> dict[str, Any]:
             )
         ],
         "events": [
-            {"batch": index, **event.to_dict(), "words": words}
-            for index, event, words in timeline.events
+            {"batch": one.batch, **_known(one), **one.event.to_dict(), "words": one.words}
+            for one in timeline.events
         ],
         "notes": timeline.notes,
     }
+
+
+def _known(one: Happened) -> dict[str, str]:
+    """Return the times of an event, where they are known."""
+    times = {"first_time": one.first_time, "last_time": one.last_time}
+    return {name: time for name, time in times.items() if time is not None}
 
 
 def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
@@ -161,13 +180,17 @@ def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
     lines += ["", "## Events", ""]
     if len(events) > most_events:
         lines += [f"The newest {most_events} of {len(events):,}.", ""]
-    lines += ["| batch | event | |", "|---|---|---|"]
+    has_times = timeline.first_time is not None
+    lines += ["| batch | when | event | |", "|---|---|---|---|"] if has_times else [
+        "| batch | event | |", "|---|---|---|"
+    ]  # fmt: skip
     lines += [
-        f"| {index} | {event.kind} | {_cell(words)} |"
-        for index, event, words in events[-most_events:]
+        f"| {one.batch} | {f'{one.when} | ' if has_times else ''}{one.event.kind} "
+        f"| {_cell(one.words)} |"
+        for one in events[-most_events:]
     ]
     if not events:
-        lines.append("| | none | |")
+        lines.append(f"| | {'| ' if has_times else ''}none | |")
     return "\n".join(lines) + "\n"
 
 

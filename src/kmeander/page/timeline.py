@@ -17,6 +17,7 @@ from kmeander.json_text import from_json
 from kmeander.page.lives import Life, follow_lives
 from kmeander.plain_values import PlainValues, are_moderate, is_text
 from kmeander.records import Step
+from kmeander.records.event_time import in_words
 from kmeander.storage.growing import lines_of
 
 Vector = NDArray[np.float64]
@@ -38,6 +39,23 @@ class Moment:
     places: Vector  # (n_clusters, 2) on the projection
     events: tuple[Event, ...]
     words: tuple[str, ...]
+    when: str  # in words; empty where nobody said
+
+
+@dataclass(frozen=True, eq=False)
+class Happened:
+    """An event, with the batch and the time at which it happened, and its words."""
+
+    batch: int
+    event: Event
+    words: str
+    first_time: str | None = None
+    last_time: str | None = None
+
+    @property
+    def when(self) -> str:
+        """The time of the batch, in words."""
+        return in_words(self.first_time, self.last_time)
 
 
 @dataclass(eq=False)
@@ -61,6 +79,8 @@ class Timeline:
         Those.
     n_far : int
         Far rows of all batches.
+    first_time : str or None
+        When the first row happened, where the file says.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +88,7 @@ class Timeline:
     keep: int | None = None
     moments: deque[Moment] = field(default_factory=deque)
     lives: dict[int, Life] = field(default_factory=dict)
-    events: deque[tuple[int, Event, str]] = field(default_factory=deque)
+    events: deque[Happened] = field(default_factory=deque)
     n_batches: int = 0
     n_points: int = 0
     n_distances: int = 0
@@ -77,6 +97,7 @@ class Timeline:
     counts: dict[str, int] = field(default_factory=dict)
     n_unconfirmed: int = 0
     n_far: int = 0
+    first_time: str | None = None
     last: Step | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -123,6 +144,8 @@ class Timeline:
             raise InputError(f"line {number} is not a Step: {reason}. {_way_out()}") from error
         self._check_order(step, number)
         self.n_batches += 1
+        if self.first_time is None:
+            self.first_time = step.first_time
         self.n_points += step.n_points
         self.n_distances += step.n_distances
         self.n_distances_plain += step.n_distances_plain
@@ -155,6 +178,7 @@ class Timeline:
                 self._places(step),
                 step.events,
                 words,
+                step.when(),
             )
         )
 
@@ -209,10 +233,8 @@ class Timeline:
 
     def _count_events(self, step: Step) -> None:
         for event in step.events:
-            words = event.words()
-            if event.kind == "drift" and step.why is not None:
-                words = "; ".join([words, *step.why.words(self.columns, self.scale)])
-            self.events.append((step.index, event, words))
+            words = "; ".join(step.words_of(event, self.columns, self.scale))
+            self.events.append(Happened(step.index, event, words, step.first_time, step.last_time))
             if event.unconfirmed:
                 self.n_unconfirmed += 1
             else:

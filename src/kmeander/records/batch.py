@@ -12,6 +12,9 @@ from kmeander import _kernel
 from kmeander.arguments import finite_number, is_finite, positive_number, whole_number
 from kmeander.arrays import Points, Weights, checked_points, checked_weights
 
+# When the first and the last row of a batch happened, as text.
+Times = tuple[str, str]
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -29,6 +32,8 @@ class Batch:
         Ages that the batches before it grow by on its arrival.
     concept : int, optional
         Which distribution the points come from. Only PSKM and scores may look at it.
+    times : tuple of str, optional
+        When the first and the last of its rows happened, for the Step to say: ISO 8601, in UTC.
 
     Attributes
     ----------
@@ -48,6 +53,7 @@ class Batch:
     weights: Weights | None = None
     elapsed: float = 1.0
     concept: int | None = None
+    times: Times | None = None
     n_rows: int = field(init=False)
     within: float | None = field(init=False, default=None)
 
@@ -58,6 +64,7 @@ class Batch:
         weights: ArrayLike | None = None,
         elapsed: float = 1.0,
         concept: int | None = None,
+        times: Times | None = None,
     ) -> None:
         checked = checked_points(points, copy=True)
         # At once: frozen fields set one by one take longer than all the checks.
@@ -67,6 +74,7 @@ class Batch:
             weights=checked_weights(weights, len(checked)),
             elapsed=positive_number("elapsed", elapsed),
             concept=None if concept is None else _checked_concept(concept),
+            times=times,
             n_rows=len(checked),
         )
 
@@ -78,6 +86,7 @@ class Batch:
         weights: ArrayLike | None = None,
         elapsed: float = 1.0,
         concept: int | None = None,
+        times: Times | None = None,
     ) -> Batch:
         """Make a batch of points that `checked_points` has copied; the rest is checked here."""
         batch = cls.__new__(cls)
@@ -87,6 +96,7 @@ class Batch:
             weights=None if weights is None else checked_weights(weights, len(points)),
             elapsed=elapsed if elapsed == 1.0 else positive_number("elapsed", elapsed),
             concept=concept,
+            times=times,
             n_rows=len(points),
         )
         return batch

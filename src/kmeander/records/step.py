@@ -17,6 +17,7 @@ from kmeander.arrays import (
 from kmeander.events import Event, Explanation
 from kmeander.exceptions import InputError, shown
 from kmeander.plain_values import each_of, record_values
+from kmeander.records.event_time import checked_text, in_words
 from kmeander.records.noise import Noise
 
 Ids = NDArray[np.int64]
@@ -24,6 +25,8 @@ Ids = NDArray[np.int64]
 
 # Fields of a Step that are not written and do not count in comparisons.
 _IN_MEMORY = {"seconds", "ended"}
+# Those that are only written where there is something.
+_WHERE_KNOWN = {"filled", "first_time", "last_time"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +126,9 @@ class Step:
         Missing values of the batch that were filled, by column, where rows were prepared: all
         errors and distances are then in prepared units. None where rows were learned as they came,
         and in that case not written.
+    first_time, last_time : str or None
+        When the first and the last row of the batch happened: ISO 8601, in UTC. None where nobody
+        said, and in that case not written.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -165,6 +171,8 @@ class Step:
     ended: tuple[tuple[int, int], ...] = ()
     n_means: int | None = None
     filled: dict[str, int] | None = None
+    first_time: str | None = None
+    last_time: str | None = None
     seconds: float | None = None
 
     @classmethod
@@ -183,6 +191,18 @@ class Step:
         events = (*self.events, *rescaled)
         return self.made(**{**vars(self), "filled": filled, "events": events})
 
+    def when(self) -> str:
+        """Return when its rows happened, for people; nothing where nobody said.
+
+        Examples
+        --------
+        >>> known = {"n_points": 9, "waiting": True, "rho": 0.6, "n_batches": 0, "mass": 9.0}
+        >>> times = {"first_time": "2026-06-03T00:00:00Z", "last_time": "2026-06-03T23:50:00Z"}
+        >>> Step(0, **known, **times).when(), Step(0, **known).when()
+        ('2026-06-03 00:00 to 23:50 UTC', '')
+        """
+        return in_words(self.first_time, self.last_time)
+
     def words(
         self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
     ) -> list[str]:
@@ -195,12 +215,18 @@ class Step:
         scale : sequence of float, optional
             Where columns were standardised: how large one unit is in the units of the stream.
         """
-        said = []
-        for event in self.events:
-            said.append(event.words())
-            if event.kind == "drift" and self.why is not None:
-                said += self.why.words(columns, scale)
-        return said
+        return [said for event in self.events for said in self.words_of(event, columns, scale)]
+
+    def words_of(
+        self,
+        event: Event,
+        columns: Sequence[str] | None = None,
+        scale: Sequence[float] | None = None,
+    ) -> list[str]:
+        """Return one of its events in words, and the reasons for a drift."""
+        if event.kind != "drift" or self.why is None:
+            return [event.words()]
+        return [event.words(), *self.why.words(columns, scale)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the Step as plain lists and numbers, without what is in memory only."""
@@ -209,7 +235,7 @@ class Step:
             if entry.name in _IN_MEMORY:
                 continue
             value = getattr(self, entry.name)
-            if entry.name == "filled" and value is None:
+            if entry.name in _WHERE_KNOWN and value is None:
                 continue
             if isinstance(value, np.ndarray):
                 value = value.tolist()
@@ -239,6 +265,8 @@ class Step:
             "events": each_of(Event.from_dict, "events"),
             "why": Explanation.from_dict,
             "noise": lambda known: Noise(**record_values(Noise, known, "the noise")),
+            "first_time": checked_text,
+            "last_time": checked_text,
         }
         values = record_values(cls, plain, "the step", others=made, leave_out=_IN_MEMORY)
         for name in ("centroids", "masses", "moved", "ids"):

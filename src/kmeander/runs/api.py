@@ -145,8 +145,10 @@ def run(
         by default.
     batch_seconds : float, optional
         A batch ends, too, so long after its first row.
-    time_column, every : str, optional
-        Instead: a batch holds the rows of one period, such as ``"10m"``, and forgetting follows
+    time_column : str, optional
+        Says when each row happened: Steps, pages and messages then say when.
+    every : str, optional
+        With it: a batch holds the rows of one period, such as ``"10m"``, and forgetting follows
         that time.
     time_unit : {"s", "ms", "us", "ns"}, optional
         What numbers in `time_column` count since 1970; by default their size tells.
@@ -193,10 +195,10 @@ def run(
         raise ArgumentError(f"give {argument('rho')} or {argument('half_life')}, not both.")
     if half_life is not None:
         rho = rho_after_half(half_life, "half_life")
-    if (time_column is None) != (every is None):
+    if every is not None and time_column is None:
         raise ArgumentError(
-            f"{argument('time_column')} and {argument('every')} go together: one says where, one "
-            "how long."
+            f"{argument('every')} cuts the stream by time, and needs {argument('time_column', ...)}"
+            " to say where the time stands."
         )
     period = None if every is None else microseconds(every)
     settings = Settings(

@@ -176,7 +176,9 @@ class Runner:
     def _learn(self, rows: BatchRows) -> None:
         step, points = None, rows.points
         if len(points):
-            step = self.model.learn(rows.table, rows.weights, elapsed=rows.elapsed)
+            step = self.model.learn(
+                rows.table, rows.weights, elapsed=rows.elapsed, times=rows.times
+            )
             newest = self.model.points
             if newest is not None:
                 points = newest

@@ -16,6 +16,8 @@ from kmeander.arguments import one_of, positive_number, whole_number
 from kmeander.arrays import Points, Weights
 from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.preparation import Rows, joined
+from kmeander.records import Times
+from kmeander.records.event_time import as_text
 from kmeander.sources.block import BadRow, Block, Position
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ class BatchRows:
     n_late: int
     position: Callable[[], Position]
     weights: Weights | None = None
+    times: Times | None = None
 
     @property
     def points(self) -> Points:
@@ -265,6 +268,7 @@ class Batches:
             n_late=self._n_late,
             position=lambda: {"source": block.position_at(end), "period": period},
             weights=_weights_of(parts),
+            times=_times_of(parts),
         )
         self._parts, self.n_waiting, self._n_late = [], 0, 0
         if len(finished.points):
@@ -280,6 +284,16 @@ def _weights_of(parts: list[tuple[Block, int, int]]) -> Weights | None:
         [part.weights[a:b] for part, a, b in parts if part.weights is not None]
     )
     return weights
+
+
+def _times_of(parts: list[tuple[Block, int, int]]) -> Times | None:
+    """Return when the first and the last of a batch's rows happened, where that is known."""
+    known = [part.times[a:b] for part, a, b in parts if part.times is not None and b > a]
+    if not known:
+        return None
+    return as_text(min(int(times.min()) for times in known)), as_text(
+        max(int(times.max()) for times in known)
+    )
 
 
 def _runs(values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
