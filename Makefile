@@ -83,7 +83,7 @@ $(READY): pyproject.toml CMakeLists.txt constraints.txt $(KERNEL)
 	@echo "Setting up .venv and building the kernel (a minute or two the first time) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments,river,s3,gs,abfs]"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[cli,kafka,page,experiments,river,metrics,s3,gs,abfs]"
 	@# BERTopic alone, as its guide says: what it embeds texts with would be gigabytes.
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps bertopic tqdm pyyaml
 	@touch $@

@@ -24,7 +24,7 @@ HEAD = """\
 `kmeander COMMAND` has {n} commands; `kmeander --version` says which version it is,
 `kmeander COMMAND --help` what stands here. Steps and rows go to files or to standard output, words
 for people to standard error. It ends with 0 when all went well, with 1 and one line where it cannot
-go on (or `report --fail-on` has found something), and with 2 where the command was not understood.
+go on, with 2 where the command was not understood, and with 3 where `--fail-on` found something.
 """
 PLACEHOLDERS = {int: "NUMBER", float: "NUMBER", Path: "PATH"}
 

@@ -143,6 +143,7 @@ HOWTO = {
     "alarms": {"python": 3, "sh": 2},
     "choose-rho-and-k": {"python": 4, "sh": 1},
     "kafka": {"python": 0, "sh": 0},
+    "operate": {"python": 0, "sh": 2},
     "late-and-missing": {"python": 2, "sh": 1},
     "replace-minibatchkmeans": {"python": 1, "sh": 0},
     "prepare": {"python": 1, "sh": 1},

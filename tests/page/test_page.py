@@ -238,7 +238,7 @@ def test_the_command_writes_all_formats_and_fails_when_asked(steps: Path, tmp_pa
     absent = next(kind for kind in ("died", "born", "grew", "drift", "split", "absorbed", "moved",
                                     "shrank", "none") if kind not in kinds)  # fmt: skip
     done = command("report", str(steps), "--out", "r.md", "--fail-on", kinds[0], cwd=tmp_path)
-    assert done.returncode == 1 and "Failing, as asked" in done.stderr
+    assert done.returncode == 3 and "Failing, as asked" in done.stderr
     if absent != "none":
         done = command("report", str(steps), "--out", "r.md", "--fail-on", absent, cwd=tmp_path)
         assert done.returncode == 0

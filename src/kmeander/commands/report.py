@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import Enum, StrEnum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmeander.commands.values import names
-from kmeander.commands.words import counted_events, say
+from kmeander.commands.values import kinds_of, names
+from kmeander.commands.words import counted_events, end_on_alarm, say
 from kmeander.page import need_bokeh
 from kmeander.storage import filesystem_of
 from kmeander.storage.growing import lines_of
@@ -26,21 +26,6 @@ class ReportFormat(StrEnum):
     html = "html"
     json = "json"
     md = "md"
-
-
-class EventKind(Enum):
-    """Kinds of events."""
-
-    drift = "drift"
-    born = "born"
-    split = "split"
-    died = "died"
-    absorbed = "absorbed"
-    moved = "moved"
-    grew = "grew"
-    shrank = "shrank"
-    trend = "trend"
-    rescaled = "rescaled"
 
 
 def report(
@@ -65,8 +50,8 @@ def report(
         typer.Option(metavar="FILE", help="What run --bad-rows wrote, to count them."),
     ] = None,
     fail_on: Annotated[
-        list[EventKind] | None,
-        typer.Option(help="Exit with 1 if there was such an event, confirmed; may be given again."),
+        list[str] | None,
+        typer.Option(metavar="KIND,...", help="Exit with 3 if there was such an event, confirmed."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
 ) -> None:
@@ -76,6 +61,7 @@ def report(
     """
     from kmeander.page.timeline import read_timeline
 
+    kinds = kinds_of(fail_on or [])
     chosen = None if features is None else names(features)
     if chosen is not None and len(chosen) != 2:
         raise typer.BadParameter(f"--features needs two columns, got {len(chosen)}")
@@ -91,11 +77,7 @@ def report(
             say(note)
         counted = counted_events(timeline.counts, timeline.n_unconfirmed)
         say(f"{target}: {timeline.n_batches:,} batches; events: {counted}.")
-    found = [kind.value for kind in fail_on or [] if timeline.counts.get(kind.value)]
-    if found:
-        if not quiet:
-            say(f"Failing, as asked: {', '.join(f'{timeline.counts[k]:,} {k}' for k in found)}.")
-        raise typer.Exit(1)
+    end_on_alarm(kinds, timeline.counts, quiet=quiet)
 
 
 def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:

@@ -18,14 +18,16 @@ from kmeander.commands.reading_options import ReadingOptions
 from kmeander.commands.run_options import (
     BatchOptions,
     ColumnOptions,
+    ExitOptions,
     ModelOptions,
+    OperationOptions,
     OutputOptions,
     SourceOptions,
     TerminalOptions,
 )
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
-from kmeander.commands.words import LOGS, count, counted_events, log_as, say
+from kmeander.commands.words import LOGS, count, counted_events, end_on_alarm, log_as, say
 from kmeander.exceptions import argument
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ def run(
     columns: ColumnOptions,
     outputs: OutputOptions,
     terminal: TerminalOptions,
+    operation: OperationOptions,
+    ending: ExitOptions,
     reading: ReadingOptions,
     origin: SourceOptions,
 ) -> None:
@@ -64,6 +68,7 @@ def run(
 
     _check(model, terminal)
     log_as(terminal.log)
+    fail_on = keywords(ending).get("fail_on", [])
     quiet, assignments = terminal.quiet, outputs.assignments
     steps = outputs.steps
     if steps is None and sys.stdout is not None and not sys.stdout.isatty():
@@ -74,7 +79,9 @@ def run(
             stack.enter_context(watched(steps))
         summary = run_stream(
             source,
-            **keywords(model, batches, columns, replace(outputs, steps=steps), reading, origin),
+            **keywords(
+                model, batches, columns, replace(outputs, steps=steps), operation, reading, origin
+            ),
             stop=stack.enter_context(stop_on_signals(quiet=quiet)),
             on_progress=show_progress(stack, quiet=quiet, log=terminal.log),
             tell=(lambda _: None) if quiet else _warn,
@@ -82,6 +89,11 @@ def run(
     if not quiet:
         name = "standard input" if source == "-" else source
         _say_summary(summary, name, model.n_clusters, resumable=bool(outputs.checkpoint))
+    if summary.stopped_on is not None:
+        fail_on.append(summary.stopped_on)
+    elif summary.stopped and outputs.checkpoint:
+        return  # it is not over: its events are in the checkpoint
+    end_on_alarm(fail_on, summary.events_since_end, quiet=quiet)
 
 
 def _warn(line: str) -> None:
@@ -112,10 +124,14 @@ def _steps_to_watch(steps: str | None) -> Iterator[str]:
 
 def _say_summary(summary: RunSummary, name: str, n_clusters: int, *, resumable: bool) -> None:
     """Say on stderr what the run did."""
+    from kmeander.runs.operations.notices import said_of
+
     if summary.resumed_at is not None and not (summary.n_batches or summary.n_bad):
         say(f"{name}: nothing new since batch {summary.resumed_at}.")
     else:
         _say_counts(summary, name)
+    for line in said_of(summary.deliveries, resumable=resumable):
+        say(line, "warning")
     if summary.stopped:
         _say_stop(summary, resumable=resumable)
     if summary.last is not None:
@@ -140,9 +156,10 @@ def _say_counts(summary: RunSummary, name: str) -> None:
 
 
 def _say_stop(summary: RunSummary, *, resumable: bool) -> None:
-    line = "Stopped. With --checkpoint a run can go on where it stopped."
+    because = "" if summary.stopped_on is None else f", as asked, on {summary.stopped_on}"
+    line = f"Stopped{because}. With --checkpoint a run can go on where it stopped."
     if resumable:
-        line = "Stopped; the same command goes on from here."
+        line = f"Stopped{because}; the same command goes on from here."
     if summary.n_waiting:
         line += f" {count(summary.n_waiting, 'row')} wait for their batch to be complete."
     say(line)

@@ -18,6 +18,7 @@ from kmeander.commands.values import (
     LOG,
     START,
     TIME_UNIT,
+    kinds_of,
     names,
     no_longer_standardize,
     refine_of,
@@ -233,6 +234,59 @@ class TerminalOptions:
         typer.Option(metavar=LOG, help="Write lines to stderr for a log: with UTC time and level."),
     ] = None
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False
+
+
+@dataclass(frozen=True)
+class OperationOptions:
+    """How others learn what goes on."""
+
+    panel: ClassVar[str] = "Operation"
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|HOST:PORT",
+            help="Serve /metrics, for Prometheus, and /health, on 127.0.0.1 unless it says more.",
+        ),
+    ] = None
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Send each event there, as a CloudEvent, until it is taken."
+        ),
+    ] = None
+    on_event: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Start this for each event, which it reads as JSON."),
+    ] = None
+    notify_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND,...",
+            help="Kinds of events that are sent (default drift,moved,grew,shrank,trend).",
+        ),
+        kinds_of,
+    ] = None
+    stop_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND,...", help="End after the batch with such an event, with exit code 3."
+        ),
+        kinds_of,
+    ] = None
+
+
+@dataclass(frozen=True)
+class ExitOptions:
+    """What the program says by the way it ends."""
+
+    panel: ClassVar[str] = "Operation"
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND,...", help="Exit with 3 at the end if there was such an event, confirmed."
+        ),
+        kinds_of,
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,23 @@ def names(text: str) -> list[str]:
     return found
 
 
+def kinds_of(given: list[str]) -> list[str]:
+    """Return kinds of events that were given with commas between, or one by one.
+
+    Examples
+    --------
+    >>> kinds_of(["drift,died", "moved"])
+    ['drift', 'died', 'moved']
+    """
+    from kmeander.events import KINDS
+
+    kinds = [kind for text in given for kind in names(text)]
+    unknown = next((kind for kind in kinds if kind not in KINDS), None)
+    if unknown is not None:
+        raise typer.BadParameter(f"{unknown!r} is no kind of event: there are {', '.join(KINDS)}")
+    return kinds
+
+
 def pairs(given: list[str]) -> dict[str, str]:
     """Return settings that were given as KEY=VALUE; secrets have another way in."""
     from kmeander.wire.kafka_settings import is_secret

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Annotated
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,10 @@ from kmeander.commands.words import say
 from kmeander.exceptions import InputError, argument
 from kmeander.page import need_bokeh
 from kmeander.storage.filesystem import is_address
+
+if TYPE_CHECKING:
+    from kmeander.page.follower import Follower
+    from kmeander.runs.operations.activity import Snapshot
 
 PORT = 5006
 
@@ -26,6 +31,13 @@ def watch(
     browser: Annotated[
         bool, typer.Option("--browser", help="Open the page in a browser, too.")
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|HOST:PORT",
+            help="Serve /metrics and /health of the run, too, on 127.0.0.1 unless it says more.",
+        ),
+    ] = None,
 ) -> None:
     """Show a run live in the browser; open it, close it, the run does not notice.
 
@@ -44,10 +56,34 @@ def watch(
         if browser:
             webbrowser.open(address)
 
+    def around(follower: Follower) -> AbstractContextManager[None]:
+        from kmeander.runs.operations.listener import listening
+
+        return nullcontext() if metrics is None else listening(metrics, _look(follower), say)
+
     try:
-        serve(steps, port, ready)
+        serve(steps, port, ready, around)
     except KeyboardInterrupt:
         say("Closed.")
+
+
+def _look(follower: Follower) -> Callable[[], Snapshot]:
+    """Return what tells how the run is getting on, as far as its steps file says."""
+    from kmeander.runs.operations.activity import LEARNING, LONG, WAITING, Snapshot
+
+    def look() -> Snapshot:
+        timeline, read_at = follower.newest(1), follower.read_at
+        is_new = read_at is not None and time.monotonic() - read_at < LONG
+        return Snapshot(
+            LEARNING if is_new else WAITING,
+            timeline.n_batches,
+            timeline.n_points,
+            timeline.counts,
+            timeline.n_unconfirmed,
+            timeline.last,
+        )
+
+    return look
 
 
 def _check(steps: str) -> None:

@@ -75,6 +75,19 @@ def counted_events(counts: dict[str, int], n_unconfirmed: int) -> str:
     return f"{counted}; {n_unconfirmed:,} unconfirmed" if n_unconfirmed else counted
 
 
+ALARM = 3  # exit code where an event was found that was asked for
+
+
+def end_on_alarm(kinds: list[str], counts: dict[str, int], *, quiet: bool) -> None:
+    """End with exit code 3 if there was an event of these kinds, and say so."""
+    found = [f"{counts[kind]:,} {kind}" for kind in dict.fromkeys(kinds) if counts.get(kind)]
+    if not found:
+        return
+    if not quiet:
+        say(f"Failing, as asked: {', '.join(found)}.", "warning")
+    raise SystemExit(ALARM)
+
+
 def compact(number: float) -> str:
     """Return a number in at most four digits.
 

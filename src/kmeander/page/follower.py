@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
+import time
 from collections import deque
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Follower:
         self._rest = b""
         self.version = 0
         self.problem: str | None = None
+        self.read_at: float | None = None  # when the file had something new, by time.monotonic
         self._thread = threading.Thread(target=self._run, name="kmeander-follower", daemon=True)
 
     def __enter__(self) -> Follower:
@@ -100,6 +102,7 @@ class Follower:
                 self._timeline.add(line.decode("utf-8", "replace"), self._n_lines)
                 self._forget()
             self.version += 1
+            self.read_at = time.monotonic()
 
     def _forget(self) -> None:
         """Let go of lives that ended before anything that is still kept."""

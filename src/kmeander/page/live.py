@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from bokeh.application import Application
@@ -56,7 +57,10 @@ setTimeout(look, 500);
 
 
 def serve(
-    path: str | os.PathLike[str], port: int, ready: Callable[[str, Callable[[], None]], Any]
+    path: str | os.PathLike[str],
+    port: int,
+    ready: Callable[[str, Callable[[], None]], Any],
+    around: Callable[[Follower], AbstractContextManager[None]],
 ) -> None:
     """Show the run whose steps are written to `path` until the server is stopped.
 
@@ -67,8 +71,10 @@ def serve(
     ready : callable
         Once the server listens, given the address of the page and a function that ends it, which
         a signal handler may call.
+    around : callable
+        Given what follows the file, returns what is open for as long as the page is.
     """
-    with Follower(path, KEEP) as follower:
+    with Follower(path, KEEP) as follower, around(follower):
         try:
             sockets = bind_sockets(port, ADDRESS)
         except OSError as error:

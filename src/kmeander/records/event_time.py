@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Literal
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def as_text(microseconds: int) -> str:
     >>> as_text(0), as_text(1_500_000), as_text(-1)
     ('1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z', '1969-12-31T23:59:59.999999Z')
     """
-    unit = "us" if microseconds % 1_000_000 else "s"
+    unit: Literal["us", "s"] = "us" if microseconds % 1_000_000 else "s"
     # Of any year, which datetime does not know: clocks may begin elsewhere than in 1970.
     return f"{np.datetime_as_string(np.datetime64(microseconds, 'us'), unit)}Z"
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
+from kmeander.events import ALARMS
 from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
 from kmeander.preparation import Preparation, preparation_of
 from kmeander.runs.loop import Runner
+from kmeander.runs.operations.notices import Notices, checked_kinds
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import Sending
 from kmeander.sources import Reading, Wanted, is_table, open_source
@@ -29,6 +31,8 @@ from kmeander.wire.kafka_settings import kafka_settings
 
 if TYPE_CHECKING:
     import threading
+
+    from kmeander.records import Step
 
 DEFAULT_BATCH_SIZE = 500
 PathLike = str | os.PathLike[str]
@@ -89,8 +93,14 @@ def run(
     kafka_config: PathLike | None = None,
     kafka_transactions: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
     tell: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
+    stop_on: Sequence[str] = (),
+    notify: str | None = None,
+    on_event: str | None = None,
+    notify_on: Sequence[str] = ALARMS,
+    metrics: str | int | None = None,
 ) -> RunSummary:
     """Cluster a stream batch by batch; ``kmeander run`` does the same from the command line.
 
@@ -174,10 +184,24 @@ def run(
         Whether each batch of `assignments` on a Kafka topic is a transaction.
     on_progress : callable, optional
         Given a `Progress` after each batch.
+    on_step : callable, optional
+        Given each Step, once its batch is learned and written. What it raises ends the run, after
+        all so far is committed.
     tell : callable, optional
         Given sentences for people; by default they are logged.
     stop : threading.Event, optional
         Once set, the batch at hand is finished and committed.
+    stop_on : sequence of str
+        Kinds of events, such as ``"drift"``: the run ends after the batch in which one is told that
+        is confirmed.
+    notify, on_event : str, optional
+        An address to which each event is sent by HTTP POST, as a CloudEvent in JSON; a command that
+        is started for each, with the same on its standard input. They are tried again until they
+        take it, in order, while the run goes on; with `checkpoint` also after a restart.
+    notify_on : sequence of str
+        The kinds that are sent, of confirmed events; by default those that are tests.
+    metrics : str or int, optional
+        Port, or ``host:port``, at which ``/metrics`` (for Prometheus) and ``/health`` are served.
 
     Returns
     -------
@@ -224,7 +248,16 @@ def run(
     if idle_exit is not None:
         positive_number("idle_exit", idle_exit)
     whole_number("checkpoint_every", checkpoint_every, at_least=1, meaning="batches per commit")
-    control = Control(tell or _log.warning, on_progress, stop, idle_exit)
+    control = Control(
+        tell or _log.warning,
+        on_progress,
+        stop,
+        idle_exit,
+        on_step,
+        checked_kinds("stop_on", stop_on),
+        Notices(notify_on, notify, on_event),
+        None if metrics is None else str(metrics),
+    )
     kafka = kafka_settings(kafka_options, kafka_config)
     outputs = Outputs(
         steps=_text(steps),

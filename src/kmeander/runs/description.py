@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.arrays import Centroids, Points
+from kmeander.events import Event
 from kmeander.models import FSKM
 from kmeander.preparation import FittedPreparation
 from kmeander.records import Step
@@ -46,9 +47,16 @@ class Description:
 
     def words(self, step: Step) -> list[str]:
         """Return what happened, in words, with the names of the columns."""
+        return step.words(self.columns, self._scale)
+
+    def words_of(self, step: Step, event: Event) -> list[str]:
+        """Return one event of a Step in words."""
+        return step.words_of(event, self.columns, self._scale)
+
+    @property
+    def _scale(self) -> list[float] | None:
         preparation = self.preparation
-        scale = None if preparation is None else preparation.unit.tolist()
-        return step.words(self.columns, scale)
+        return None if preparation is None else preparation.unit.tolist()
 
     def named(self, centroids: Centroids) -> dict[str, NDArray[np.float64]]:
         """Return the columns of centroids, in the stream's units."""

@@ -18,6 +18,9 @@ from kmeander.preparation import Rows
 from kmeander.records import Step
 from kmeander.runs.beginning import newest_complete, refuse_full_outputs
 from kmeander.runs.description import Description
+from kmeander.runs.operations.activity import COMMIT, LEARN, READ, WRITE, Activity, Snapshot
+from kmeander.runs.operations.listener import listening
+from kmeander.runs.operations.notices import counted
 from kmeander.runs.outputs import sinks_of
 from kmeander.runs.profile import warnings_of
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
@@ -50,9 +53,13 @@ class Runner:
     def run(self, stack: ExitStack) -> RunSummary:
         """Resume or begin, learn batch after batch, and leave everything complete."""
         self._heard_at = time.monotonic()
+        self._activity = Activity()
+        if self.control.metrics is not None:
+            stack.enter_context(listening(self.control.metrics, self._look, self.control.notify))
         self._description = Description(self.source, self.model, self.batching, self.outputs)
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
+        self._is_over = False
         states = self._states()
         if self.commits.folder is not None and self.outputs.model_out is not None:
             checkpoint.clear(self.outputs.model_out)  # of a run that was killed
@@ -72,7 +79,12 @@ class Runner:
             may_exclude=self.rules.may_exclude,
         )
         failure = self._learn_all(batches)
+        self.control.notices.drain()
+        was_stopped = self.summary.stopped and self.summary.stopped_on is None
+        self._is_over = failure is None and not (was_stopped and self.commits.folder is not None)
         self._commit()
+        self._tell_news()
+        self.summary.deliveries = self.control.notices.counts()
         if failure is not None:
             raise failure
         self._refuse_to_have_done_nothing()
@@ -107,8 +119,12 @@ class Runner:
         for name, sink in self._sinks.items():
             sink.open(None if state is None else state["outputs"][name])
             stack.push(_closing(sink))
+        waiting = {} if state is None else state.get("notices", {})
+        self.control.notices.open(waiting, self.control.notify)
+        stack.callback(self.control.notices.close)
         if state is not None:
             position: Position = state["position"]
+            self._saved_position, self._saved_besides = position, self._besides()
             return position
         beginning: Position = {"source": self.source.beginning(), "period": None}
         self._save(beginning)  # a topic must know, from its first message, whose it is
@@ -148,17 +164,19 @@ class Runner:
         for block in self.source.blocks(position):
             if block is not None:
                 self._heard_at = time.monotonic()
+                self._activity.hear()
             elif self._is_idle():
                 return
             yield block
 
-    def _learn_all(self, batches: Batches) -> KmeanderError | None:
+    def _learn_all(self, batches: Batches) -> Exception | None:
         """Learn until the stream ends, and return what ended it, if that was an error.
 
         All complete batches before an error are learned, so that they can be committed.
         """
         batches_left = iter(batches)
         while True:
+            self._activity.enter(READ)
             try:
                 rows = next(batches_left, _END)
             except KmeanderError as error:
@@ -170,12 +188,21 @@ class Runner:
                 self.summary.n_waiting = batches.n_waiting if rows is None else 0
                 return None
             if rows is not None:
-                self._learn(rows)
+                step = self._learn(rows)
+                if step is not None and self.control.on_step is not None:
+                    try:
+                        self.control.on_step(step)
+                    except Exception as error:  # raised once all is committed
+                        return error
             self._show()
+            if self.summary.stopped_on is not None:
+                self.summary.stopped = True
+                return None
 
-    def _learn(self, rows: BatchRows) -> None:
+    def _learn(self, rows: BatchRows) -> Step | None:
         step, points = None, rows.points
         if len(points):
+            self._activity.enter(LEARN)
             step = self.model.learn(
                 rows.table, rows.weights, elapsed=rows.elapsed, times=rows.times
             )
@@ -191,16 +218,26 @@ class Runner:
             self.summary.n_distinct = self.model.n_distinct
         self.summary.n_bad += len(rows.bad)
         self.summary.n_late += rows.n_late
+        self._activity.enter(WRITE)
         learned = self._learned_batch(rows, step, points)
         for sink in self._sinks.values():
             sink.write(learned)
         self._position = rows.position
+        if step is not None:
+            self._take_notice(step)
         if (
             self.commits.folder is not None
             and step is not None
             and (self.model.n_steps % self.commits.every == 0)
         ):
             self._commit()
+        return step
+
+    def _take_notice(self, step: Step) -> None:
+        """Tell whom it concerns what happened, and whether the run ends with it."""
+        self.control.notices.take(step, self.source.identity, self._description.words_of)
+        named = counted(step, self.control.stop_on)
+        self.summary.stopped_on = named[0] if named else None
 
     def _learned_batch(self, rows: BatchRows, step: Step | None, points: Points) -> LearnedBatch:
         labels = distances = None
@@ -223,9 +260,20 @@ class Runner:
         return LearnedBatch(step, rows.keys, rows.origin, labels, distances, rejected_rows)
 
     def _show(self) -> None:
+        self._tell_news()
+        if self.control.on_progress is not None or self.control.metrics is not None:
+            self._activity.lag = self.source.lag()
         if self.control.on_progress is not None:
-            shown = Progress(self.summary, self.source.share_read(), self.source.lag())
+            shown = Progress(self.summary, self.source.share_read(), self._activity.lag)
             self.control.on_progress(shown)
+
+    def _tell_news(self) -> None:
+        for said in self.control.notices.news():
+            self.control.notify(said)
+
+    def _look(self) -> Snapshot:
+        """Return the run as it is now; called from other threads."""
+        return self.summary.snapshot(self._activity, self.control.notices.counts())
 
     def _warn(self, rows: Rows) -> None:
         """Say, once, what in the first batch is likely to spoil the clusters."""
@@ -266,6 +314,8 @@ class Runner:
                 self.control.notify(
                     f"{argument(name)} changes from {before[name]} to {value} with this batch."
                 )
+        self.summary.events_since_end.update(state.get("events_since_end", {}))
+        self._activity.commit()
         self.model.take_over(known)
         if self.model.n_steps:
             self.summary.resumed_at = self.model.n_steps
@@ -276,7 +326,10 @@ class Runner:
     def _commit(self) -> None:
         """Make everything so far last, in one step: what comes after is cut back on restart."""
         if self._position is None:
+            if self.commits.folder is not None and self._besides() != self._saved_besides:
+                self._save(self._saved_position)
             return
+        self._activity.enter(COMMIT)
         position = self._position()
         self.source.verify(position["source"])
         self._save_model()
@@ -290,6 +343,7 @@ class Runner:
         ends = {name: sink.commit() for name, sink in self._sinks.items()}
         if self.commits.folder is None:
             return
+        besides = self._besides()
         self.commits.folder.save(
             {
                 "kind": "run",
@@ -298,8 +352,18 @@ class Runner:
                 "model": self.model.state(),
                 "position": position,
                 "outputs": ends,
+                **besides,
             }
         )
+        self._saved_position, self._saved_besides = position, besides
+        self._activity.commit()
+
+    def _besides(self) -> dict[str, Any]:
+        """Return what a checkpoint holds of events: how many, and which were not delivered."""
+        counts = {} if self._is_over else dict(self.summary.events_since_end)
+        waiting = {name: texts for name, texts in self.control.notices.waiting().items() if texts}
+        found = {"events_since_end": counts, "notices": waiting}
+        return {name: value for name, value in found.items() if value}
 
     def _save_model(self) -> None:
         path = self.outputs.model_out

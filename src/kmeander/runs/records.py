@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kmeander.records import Step
+from kmeander.runs.operations.activity import Activity, Deliveries, Snapshot
+from kmeander.runs.operations.notices import Notices
 from kmeander.sinks import Sending
 
 if TYPE_CHECKING:
@@ -44,6 +46,13 @@ class RunSummary:
         The newest.
     events : dict
         How many events of each kind there were, the unconfirmed ones left out.
+    events_since_end : dict
+        The same since a run of this stream last came to its end: with a checkpoint those before a
+        stop or a crash are among them.
+    stopped_on : str or None
+        The kind of event on which the run was to stop, and did.
+    deliveries : dict
+        How the notices of each receiver got on.
     n_unconfirmed : int
         Events that were reported while the noise of the stream was not known.
     words : callable
@@ -65,8 +74,28 @@ class RunSummary:
     stopped: bool = False
     last: Step | None = None
     events: dict[str, int] = field(default_factory=dict)
+    events_since_end: dict[str, int] = field(default_factory=dict)
+    stopped_on: str | None = None
+    deliveries: dict[str, Deliveries] = field(default_factory=dict)
     n_unconfirmed: int = 0
     words: Callable[[Step], list[str]] = field(default=Step.words, repr=False)
+
+    def snapshot(self, activity: Activity, deliveries: dict[str, Deliveries]) -> Snapshot:
+        """Return the run as it is now, as metrics and health say it."""
+        return Snapshot(
+            activity.status(),
+            self.n_batches,
+            self.n_points,
+            dict(self.events),
+            self.n_unconfirmed,
+            self.last,
+            n_bad=self.n_bad,
+            n_late=self.n_late,
+            stage_seconds=activity.seconds,
+            lag=activity.lag,
+            checkpoint_age=activity.checkpoint_age,
+            deliveries=deliveries,
+        )
 
     def add(self, step: Step) -> None:
         """Count one more Step."""
@@ -83,7 +112,8 @@ class RunSummary:
             if event.unconfirmed:
                 self.n_unconfirmed += 1
             else:
-                self.events[event.kind] = self.events.get(event.kind, 0) + 1
+                for counts in (self.events, self.events_since_end):
+                    counts[event.kind] = counts.get(event.kind, 0) + 1
 
 
 @dataclass(frozen=True)
@@ -170,12 +200,24 @@ class Control:
         Once set, the run ends after the batch at hand.
     idle_exit : float or None
         Seconds of silence after which the stream counts as ended.
+    on_step : callable or None
+        Given each Step once its batch is learned and written; what it raises ends the run.
+    stop_on : tuple of str
+        Kinds of events after whose batch the run ends.
+    notices : Notices
+        Who is told of events.
+    metrics : str or None
+        Where metrics and health are served.
     """
 
     notify: Callable[[str], None]
     on_progress: Callable[[Progress], None] | None = None
     stop: threading.Event | None = None
     idle_exit: float | None = None
+    on_step: Callable[[Step], None] | None = None
+    stop_on: tuple[str, ...] = ()
+    notices: Notices = field(default_factory=Notices)
+    metrics: str | None = None
 
     @property
     def is_stopped(self) -> bool:

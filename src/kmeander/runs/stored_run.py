@@ -10,6 +10,7 @@ from typing import Any
 
 from kmeander.exceptions import CheckpointError, InputError, shown
 from kmeander.plain_values import PlainValues, are_moderate, is_plain
+from kmeander.runs.operations.notices import check_waiting
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 
 
@@ -42,6 +43,12 @@ def check_run(state: Mapping[str, Any], outputs: Iterable[str], folder: Checkpoi
         source = position.inside("source", None)
         if source is not None:
             _check_position(source)
+        counts = given.inside("events_since_end", None)
+        for kind in () if counts is None else counts.names():
+            counts.whole(kind, least=0)
+        waiting = given.inside("notices", None)
+        if waiting is not None:
+            check_waiting(waiting)
         scaled = given.inside("standardize", None)
         if scaled is not None:
             scaled.array("mean", shape=(n_features,), fits=are_moderate)

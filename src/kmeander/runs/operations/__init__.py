@@ -1,0 +1,1 @@
+"""How a run is watched from outside: its activity, metrics and health, notices of events."""
