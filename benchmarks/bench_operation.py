@@ -46,7 +46,7 @@ def batches(n_batches: int) -> Iterator[NDArray[np.float64]]:
         yield centres[members] + rng.normal(size=(N_POINTS, N_COLUMNS))
 
 
-class Moody(BaseHTTPRequestHandler):
+class Receiver(BaseHTTPRequestHandler):
     """Takes notices for ten seconds, refuses them for ten, is silent for ten."""
 
     def do_POST(self) -> None:
@@ -122,7 +122,7 @@ def main() -> None:
     if given.child is not None:
         print(json.dumps(child(given.child, given.hook)))
         return
-    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Moody)
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     hook = f"http://127.0.0.1:{receiver.server_address[1]}/"
     ratios = []

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmeander import InputError, Step, run
+from kmeander.page.report import as_page
 from kmeander.page.summary import as_html, as_markdown, as_plain
 from kmeander.page.timeline import read_timeline
 from kmeander.records.event_time import as_text, checked_text, microseconds_of
@@ -115,6 +116,7 @@ def test_every_page_says_when(readings: Path, tmp_path: Path) -> None:
     hour = events[0]["batch"]
     words = f"2026-06-01 {hour:02}:00 to {hour:02}:59 UTC"
     assert f"| {hour} | {words} | {events[0]['kind']} | " in as_markdown(timeline)
+    assert json.dumps(words) in as_page(timeline)
     assert "<dt>from</dt><dd>2026-06-01 00:00 UTC</dd>" in as_html(timeline)
     assert "<dt>to</dt><dd>2026-06-01 09:59 UTC</dd>" in as_html(timeline)
     done = kmeander("run", str(readings), "--clusters", "2", "--time-column", "at",

@@ -242,7 +242,7 @@ def _identifiers(
 def _way_with(plan: ColumnPlan) -> str:
     """Return what to do about a column that a preparation leaves out."""
     if plan.kind == "time":
-        return f"{argument('time_column', plan.name)} cuts batches by it"
+        return f"{argument('time_column', plan.name)} says when rows happened"
     if plan.kind == "nothing":
         return f"{argument('exclude', [plan.name])} says so"
     return f"a preparation with {rule('identifiers', 'keep')} keeps it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -145,8 +146,9 @@ class Notices:
 
     def drain(self) -> None:
         """Give receivers a moment to take what waits, at the end of a run."""
+        until = time.monotonic() + AT_THE_END
         for outbox in self._outboxes.values():
-            outbox.drain(AT_THE_END)
+            outbox.drain(until - time.monotonic())
 
     def close(self) -> None:
         """Deliver no more."""
