@@ -1,9 +1,9 @@
 """What metrics and notices cost a run of many small batches, and whether its memory stays flat.
 
-    python -m benchmarks.bench_operation [--batches N] [--rounds R]
+    python -m benchmarks.bench_operation [--batches N] [--rounds R] [--turn T]
 
 Batches of 50 rows, 4 columns, K = 3, whose clusters jump at every 500th; a checkpoint every 1000.
-Plain and watched runs take turns, R of each with N / R batches, each in a process of its own. A
+Plain and watched runs of T batches take turns, R of each, each in a process of its own. A
 watched run is scraped every second and sends every confirmed event to a receiver that answers 500
 for a third of the time and is silent for another. The ratio is of processor time, all threads
 counted. Last, one watched run of N batches, whose resident memory is read ten times.
@@ -115,7 +115,8 @@ def run_child(n_batches: int, hook: str | None) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--turn", type=int, default=5_000)
     parser.add_argument("--child", type=int)
     parser.add_argument("--hook")
     given = parser.parse_args()
@@ -128,7 +129,7 @@ def main() -> None:
     ratios = []
     for number in range(given.rounds):
         order = [None, hook] if number % 2 else [hook, None]
-        took = {one: run_child(given.batches // given.rounds, one)["seconds"] for one in order}
+        took = {one: run_child(given.turn, one)["seconds"] for one in order}
         ratios.append(took[hook] / took[None])
         print(f"round {number}: plain {took[None]:.2f} s, watched {took[hook]:.2f} s", flush=True)
     print(f"watched / plain: median {statistics.median(ratios):.3f}, "
