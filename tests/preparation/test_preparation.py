@@ -288,3 +288,9 @@ def test_what_nobody_can_cluster_is_named() -> None:
         "column 'x0' holds 1.0 and 'n/a': numbers and text do not go together. Convert one to the "
         "other, or leave the column out."
     )
+
+
+def test_float32_rows_with_gaps_are_prepared_without_a_warning() -> None:
+    values = np.array([[1.0, np.nan], [2.0, 4.0]], dtype=np.float32)
+    rows = Rows.of_numbers(values)
+    assert not rows.is_whole  # warnings are errors here

@@ -17,7 +17,8 @@ from kmeander.arrays import (
     Labels,
     Points,
 )
-from kmeander.estimators.fitted import FittedKMeans
+from kmeander.estimators.exports import ExportedKMeans
+from kmeander.estimators.novelty import ScoringKMeans
 from kmeander.estimators.reading import in_place, read_points, read_rows
 from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import CheckpointError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 SAVED_IN = __name__.rpartition(".")[0]
 
 
-class StreamKMeans(FittedKMeans):
+class StreamKMeans(ScoringKMeans, ExportedKMeans):
     """How both estimators learn. `_model_class` says which model is behind them."""
 
     random_state: RandomState
@@ -220,6 +221,7 @@ class StreamKMeans(FittedKMeans):
             "_model": model,
             "_learned": learned,
             "_given": given,
+            "_novelty": None,
             "n_steps_": learned.n_steps,
             "step_": step,
         }

@@ -133,6 +133,30 @@ class FittedPreparation:
         shift[self._layout.put] = self.scale.shift
         return frozen(shift)
 
+    @property
+    def fills(self) -> dict[str, float | str]:
+        """What stands for a missing value now, by column; of a vector, for its first number.
+
+        Where that is a level without a column of its own, a text that is no level.
+        """
+        numbers, begin = self._fill.tolist(), 0
+        found: dict[str, float | str] = {}
+        for column, plan in zip(self.columns, self.plans, strict=True):
+            if plan.action == "one-hot":
+                place = int(np.argmax(self.frequencies[plan.name]))
+                longer = f"{max(plan.levels, key=len, default='')}?"
+                found[plan.name] = (*plan.levels, longer)[place]
+            elif plan.action != "exclude":
+                found[plan.name] = numbers[begin]
+                begin += column.width
+        return found
+
+    @property
+    def _fill(self) -> Numbers:
+        """What stands for each missing number."""
+        fill = self.scale.fill
+        return np.where(self._layout.booleans, np.rint(fill), fill)
+
     def after(self, rows: Rows) -> tuple[FittedPreparation, Numbers | None]:
         """Return the preparation once it has seen more rows.
 
@@ -164,10 +188,8 @@ class FittedPreparation:
         scaled: Any = numbers - self.scale.shift
         scaled /= self.scale.unit
         if filled:
-            fill = np.where(layout.booleans, np.rint(self.scale.fill), self.scale.fill)
-            scaled = np.where(
-                np.isnan(numbers), (fill - self.scale.shift) / self.scale.unit, scaled
-            )
+            filling = (self._fill - self.scale.shift) / self.scale.unit
+            scaled = np.where(np.isnan(numbers), filling, scaled)
         if rows.values.dtype == np.float32:
             scaled = scaled.astype(np.float32)
         if not layout.categories:

@@ -91,7 +91,7 @@ class Rows:
         if not values.size or _kernel.first_beyond(values, LARGEST_VALUE) < 0:
             return True
         missing = np.isnan(values)
-        if (np.abs(values) > LARGEST_VALUE).any():
+        if (np.abs(values) > np.float64(LARGEST_VALUE)).any():  # no float32 can hold that
             names = [name for column in self.columns for name in column.names]
             checked_points(np.where(missing, 0.0, values), columns=names)
         return not missing.any()

@@ -50,3 +50,17 @@ def to_batch(columns: Mapping[str, NDArray[Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
     return pa.RecordBatch.from_arrays(list(map(to_arrow, columns.values())), names=list(columns))
+
+
+def centroid_table(ids: NDArray[Any], masses: NDArray[Any], centroids: NDArray[Any]) -> pa.Table:
+    """Return a row for each cluster: `cluster`, `mass`, and `centroid` as a list of fixed length.
+
+    Examples
+    --------
+    >>> centroid_table(np.array([7]), np.array([2.5]), np.array([[1.0, 2.0]])).to_pylist()
+    [{'cluster': 7, 'mass': 2.5, 'centroid': [1.0, 2.0]}]
+    """
+    import pyarrow as pa
+
+    places = pa.FixedSizeListArray.from_arrays(to_arrow(centroids.ravel()), centroids.shape[1])
+    return pa.table({"cluster": to_arrow(ids), "mass": to_arrow(masses), "centroid": places})
