@@ -77,8 +77,9 @@ def _parameters(
     hints = typing.get_type_hints(command, include_extras=True)
     found = []
     for name, parameter in inspect.signature(command).parameters.items():
-        annotation, info = typing.get_args(hints[name])
-        found.append((parameter, annotation, info))
+        if typing.get_args(hints[name]):  # what has none is typer's own
+            annotation, info = typing.get_args(hints[name])
+            found.append((parameter, annotation, info))
     return found
 
 

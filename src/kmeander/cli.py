@@ -27,7 +27,6 @@ app = typer.Typer(
     name="kmeander",
     help="K-means for data streams that change.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from kmeander import InputError, StreamError, run
-from kmeander.commands.values import pairs
+from kmeander.cli import app
 from kmeander.exceptions import ArgumentError
 from kmeander.sources import Wanted
 from kmeander.sources.kafka import KafkaSource
@@ -116,11 +116,12 @@ def test_what_kmeander_does_anyway_may_stand_in_a_file() -> None:
 @pytest.mark.parametrize("key", SECRETS)
 def test_secrets_have_no_place_in_a_list_of_processes(key: str) -> None:
     assert is_secret(key)
-    with pytest.raises(typer.BadParameter) as caught:
-        pairs([f"{key}=hunter2"])
-    assert str(caught.value) == (
+    words = ["run", "kafka://127.0.0.1:1/t", "--kafka-option", f"{key}=hunter2"]
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert (
         f"--kafka-option {key} would show its value to all who list processes. Write it in a file, "
-        "and name that with --kafka-config"
+        "and name that with --kafka-config" in done.stderr
     )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from kmeander.commands.values import FORMAT, ORDER, names, pairs
+from kmeander.commands.values import FORMAT, ORDER, names, pairs, refuse_listed_secrets
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class ReadingOptions:
         typer.Option(
             "--kafka-option",
             metavar="KEY=VALUE",
+            callback=refuse_listed_secrets,
             help="Setting of librdkafka; may be given again.",
         ),
         pairs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,9 +23,11 @@ from kmeander.commands.run_options import (
     ModelOptions,
     OperationOptions,
     OutputOptions,
+    SettingsOptions,
     SourceOptions,
     TerminalOptions,
 )
+from kmeander.commands.settings_file import write_settings
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
 from kmeander.commands.words import LOGS, count, counted_events, end_on_alarm, log_as, say
@@ -50,6 +53,7 @@ def run(
             "them, - for stdin, kafka://host:port/topic, or drift:FILE."
         ),
     ],
+    context: typer.Context,
     model: ModelOptions,
     batches: BatchOptions,
     columns: ColumnOptions,
@@ -59,6 +63,7 @@ def run(
     ending: ExitOptions,
     reading: ReadingOptions,
     origin: SourceOptions,
+    settings: SettingsOptions,
 ) -> None:
     """Cluster the rows of SOURCE batch by batch.
 
@@ -67,6 +72,14 @@ def run(
     from kmeander.runs.api import run as run_stream
 
     _check(model, terminal)
+    if settings.write_config is not None:
+        keywords(
+            model, batches, columns, outputs, reading, origin
+        )  # which refuses what means nothing
+        write_settings(context, settings.write_config)
+        if not terminal.quiet:
+            say(f"Written; next: kmeander run --config {shlex.quote(settings.write_config)}")
+        return
     log_as(terminal.log)
     fail_on = keywords(ending).get("fail_on", [])
     quiet, assignments = terminal.quiet, outputs.assignments

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from kmeander.commands.settings_file import read_settings
 from kmeander.commands.values import (
     FORGETTING,
     INIT,
@@ -307,3 +308,26 @@ class SourceOptions:
         str,
         typer.Option(metavar=START, help="Where to begin with a topic, without a checkpoint."),
     ] = "earliest"
+
+
+@dataclass(frozen=True)
+class SettingsOptions:
+    """Options from a file, and into one."""
+
+    panel: ClassVar[str] = "Settings file"
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=read_settings,
+            is_eager=True,
+            help="Take options from a TOML file; those given here win.",
+        ),
+    ] = None
+    write_config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what was given to a new file for --config, and end.",
+        ),
+    ] = None

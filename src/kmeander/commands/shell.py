@@ -37,14 +37,14 @@ def in_shell(commands: Mapping[str, Any], at_hand: str) -> Style:
             return in_python(name, value, of)
         words = [option] if of is None else ["kmeander", of, option]
         if value is not None and value is not True and value is not ...:
-            text = _listed(value) if isinstance(value, list | tuple) else str(value)
+            text = listed(value) if isinstance(value, list | tuple) else str(value)
             words.append(shlex.quote(text))
         return " ".join(words)
 
     return write
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return names with commas between, as a line of CSV."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)

@@ -86,19 +86,29 @@ def kinds_of(given: list[str]) -> list[str]:
     return kinds
 
 
-def pairs(given: list[str]) -> dict[str, str]:
-    """Return settings that were given as KEY=VALUE; secrets have another way in."""
+def refuse_listed_secrets(context: typer.Context, given: list[str] | None) -> list[str] | None:
+    """Refuse passwords on the command line, which all who list processes can see."""
     from kmeander.wire.kafka_settings import is_secret
 
-    settings = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise typer.BadParameter(f"--kafka-option must be KEY=VALUE, got {text!r}")
+    source = context.get_parameter_source("kafka_options")
+    if source is None or source.name != "COMMANDLINE":
+        return given
+    for text in given or ():
+        key = text.partition("=")[0]
         if is_secret(key):
             raise typer.BadParameter(
                 f"--kafka-option {key} would show its value to all who list processes. Write it in "
                 "a file, and name that with --kafka-config"
             )
+    return given
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """Return settings that were given as KEY=VALUE."""
+    settings = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"--kafka-option must be KEY=VALUE, got {text!r}")
         settings[key] = value
     return settings
