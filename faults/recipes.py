@@ -154,11 +154,11 @@ RECIPES = (
         "rows",
     ),
     Recipe(
-        "compressed, by event time, late rows kept",
+        "compressed, by event time, late rows kept, parts of Steps",
         timed_gzip,
         lambda out, _: {
             "time_column": "time", "every": "5m", "checkpoint_every": 2,
-            "steps": str(out / "steps.jsonl"), "assignments": str(out / "rows.ndjson"),
+            "steps": f"{out / 'steps'}/", "steps_part": "4kB", "assignments": str(out / "rows.ndjson"),
             "model_out": str(out / "model.km"),
         },
         "rows.ndjson",
@@ -189,7 +189,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def contents_without_borders(folder: Path) -> dict[str, bytes]:
     """Return what `contents` does, but the parts of a folder as one table, in order."""
     found, parts = contents(folder), list[pa.Table]()
-    for name in [name for name in found if "part-" in name]:
+    for name in [name for name in found if name.endswith(".parquet") and "part-" in name]:
         parts.append(pq.read_table(pa.BufferReader(found.pop(name))))
     if parts:
         found["parts"] = repr(pa.concat_tables(parts).to_pylist()).encode()

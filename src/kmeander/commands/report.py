@@ -14,7 +14,7 @@ from kmeander.commands.values import kinds_of, names
 from kmeander.commands.words import counted_events, end_on_alarm, say
 from kmeander.page import need_bokeh
 from kmeander.storage import filesystem_of
-from kmeander.storage.growing import lines_of
+from kmeander.storage.reading import lines_of
 
 if TYPE_CHECKING:
     from kmeander.page.timeline import Timeline

@@ -176,7 +176,16 @@ class OutputOptions:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="One JSON line per batch (default stdout, unless it is a terminal).",
+            help="One JSON line per batch (default stdout, unless it is a terminal); with / at the "
+            "end a folder of parts.",
+        ),
+    ] = None
+    steps_part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE|day",
+            help="Of a folder of --steps: a part begins at this size (64MB), or with each day of "
+            "event time.",
         ),
     ] = None
     assignments: Annotated[

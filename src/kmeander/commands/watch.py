@@ -26,7 +26,7 @@ PORT = 5006
 
 
 def watch(
-    steps: Annotated[str, typer.Argument(help="The file that kmeander run --steps writes.")],
+    steps: Annotated[str, typer.Argument(help="What kmeander run --steps writes.")],
     port: Annotated[int, typer.Option(help="On 127.0.0.1.", min=1, max=65535)] = PORT,
     browser: Annotated[
         bool, typer.Option("--browser", help="Open the page in a browser, too.")

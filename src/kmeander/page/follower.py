@@ -1,4 +1,4 @@
-"""A steps file that still grows, read as it does."""
+"""Steps that a run still writes, read as it does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kmeander.exceptions import InputError
 from kmeander.page.timeline import Timeline
+from kmeander.storage.reading import Tail
 
 # Seconds between two looks at the file.
 PAUSE = 0.05
@@ -24,8 +25,8 @@ class Follower:
     Parameters
     ----------
     path : path-like
-        Need not be there yet. When it is cut back, as by a run that goes on from a checkpoint, it
-        is read from the start again.
+        A file, or a folder of parts. Need not be there yet. When it is cut back, as by a run that
+        goes on from a checkpoint, it is read from the start again.
     keep : int
         Batches kept; older ones are forgotten, so that the longest run costs no more.
     """
@@ -33,9 +34,10 @@ class Follower:
     def __init__(self, path: str | os.PathLike[str], keep: int) -> None:
         self._path, self._keep = Path(path), keep
         self._lock = threading.Lock()
-        self._timeline = Timeline(keep=keep)
+        self._timeline = Timeline(keep=keep, path=path)
         self._stop = threading.Event()
-        self._position = self._n_lines = 0
+        self._tail = Tail(os.fspath(path))
+        self._n_lines = 0
         self._rest = b""
         self.version = 0
         self.problem: str | None = None
@@ -79,21 +81,17 @@ class Follower:
                 self.problem = f"{self._path} cannot be read: {error.strerror}."
 
     def _read(self) -> None:
-        if not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            if file.seek(0, os.SEEK_END) < self._position:
+        for chunk in self._tail.chunks():
+            if chunk is None:  # cut back
                 with self._lock:
-                    self._timeline = Timeline(keep=self._keep)
-                self._position, self._n_lines, self._rest = 0, 0, b""
-            file.seek(self._position)
-            while chunk := file.read(1 << 20):
-                self._position += len(chunk)
-                *lines, self._rest = (self._rest + chunk).split(b"\n")
-                for begin in range(0, len(lines), AT_ONCE):
-                    self._take(lines[begin : begin + AT_ONCE])
-                    if self._stop.is_set():
-                        return
+                    self._timeline = Timeline(keep=self._keep, path=self._path)
+                self._n_lines, self._rest = 0, b""
+                continue
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            for begin in range(0, len(lines), AT_ONCE):
+                self._take(lines[begin : begin + AT_ONCE])
+                if self._stop.is_set():
+                    return
 
     def _take(self, lines: list[bytes]) -> None:
         with self._lock:

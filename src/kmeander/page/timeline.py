@@ -18,7 +18,8 @@ from kmeander.page.lives import Life, follow_lives
 from kmeander.plain_values import PlainValues, are_moderate, is_text
 from kmeander.records import Step
 from kmeander.records.event_time import in_words
-from kmeander.storage.growing import lines_of
+from kmeander.sinks.large_centroids import with_centroids
+from kmeander.storage.reading import lines_of
 
 Vector = NDArray[np.float64]
 
@@ -70,6 +71,8 @@ class Timeline:
         Two columns to draw centroids by, instead of the projection of the first window.
     keep : int, optional
         The number of newest batches that are kept.
+    path : path-like, optional
+        Where the lines come from: beside it are the centroids of large models.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class Timeline:
     facts: dict[str, Any] = field(default_factory=dict)
     features: Sequence[str] | None = None
     keep: int | None = None
+    path: str | os.PathLike[str] = ""
     moments: deque[Moment] = field(default_factory=deque)
     lives: dict[int, Life] = field(default_factory=dict)
     events: deque[Happened] = field(default_factory=deque)
@@ -138,7 +142,7 @@ class Timeline:
             self.facts = _checked_facts(plain.get("run") or {}, number)
             self._check_features()
         try:
-            step = Step.from_dict(plain)
+            step = Step.from_dict(with_centroids(plain, self.path))
         except (InputError, TypeError, ValueError, KeyError) as error:
             reason = str(error).rstrip(".")
             raise InputError(f"line {number} is not a Step: {reason}. {_way_out()}") from error
@@ -314,7 +318,7 @@ def read_timeline(path: str | os.PathLike[str], features: Sequence[str] | None =
 
     A last line that is cut off is left out, with a note: the run may still be writing it.
     """
-    timeline = Timeline(features=features)
+    timeline = Timeline(features=features, path=path)
     try:
         _take(timeline, (line.decode("utf-8") for line in lines_of(path)), path)
     except OSError as error:

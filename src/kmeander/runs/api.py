@@ -21,6 +21,7 @@ from kmeander.runs.loop import Runner
 from kmeander.runs.operations.notices import Notices, checked_kinds
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import Sending
+from kmeander.sinks.part_size import PartSize
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
 from kmeander.storage import filesystem_of
@@ -81,6 +82,7 @@ def run(
     late_rows: str = "keep",
     bad_rows: PathLike = "error",
     steps: PathLike | None = None,
+    steps_part: str | None = None,
     assignments: PathLike | None = None,
     centroids: PathLike | None = None,
     model_out: PathLike | None = None,
@@ -169,6 +171,10 @@ def run(
     steps, assignments, centroids, model_out : path-like, optional
         Where to write the Steps (JSON lines), the cluster of every row (Parquet, CSV,
         NDJSON or ``kafka://host:port/topic``), the clusters (CSV or Parquet), and the model.
+    steps_part : str, optional
+        Where `steps` is a folder (it ends in ``/``), the size at which another part begins, such as
+        ``"500kB"`` (default ``"64MB"``), or ``"day"`` for one part a day of event time. Finished
+        parts are compressed, and may be taken away.
     checkpoint : path-like, optional
         Folder from which a run that was stopped or killed goes on.
     checkpoint_every : int, default=10
@@ -266,6 +272,7 @@ def run(
         model_out=_text(model_out),
         bad_rows=_file_of(bad_rows),
         overwrite=overwrite,
+        part_size=_part_size(steps_part, time_column),
         sending=Sending(kafka, kafka_transactions, control.notify, lambda: control.is_stopped),
     )
     _check_outputs(outputs, source)
@@ -308,6 +315,16 @@ def run(
 
 def _text(path: PathLike | None) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _part_size(steps_part: str | None, time_column: str | None) -> PartSize | None:
+    size = None if steps_part is None else PartSize.of(steps_part)
+    if size is not None and size.n_bytes is None and time_column is None:
+        raise ArgumentError(
+            f"{argument('steps_part', 'day')} goes by event time, and needs "
+            f"{argument('time_column', ...)} to say where that stands."
+        )
+    return size
 
 
 def _file_of(bad_rows: PathLike) -> str | None:

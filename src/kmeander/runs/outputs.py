@@ -28,7 +28,7 @@ def sinks_of(
     outputs, selection = run.outputs, run.source.selection
     sinks: dict[str, Sink] = {}
     if outputs.steps is not None:
-        sinks["steps"] = StepLines(outputs.steps, facts, run.words)
+        sinks["steps"] = StepLines(outputs.steps, facts, run.words, outputs.part_size)
     if outputs.assignments is not None:
         if selection.id_column is not None:
             check_keys([selection.id_column], "assignments")

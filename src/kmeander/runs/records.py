@@ -10,6 +10,7 @@ from kmeander.records import Step
 from kmeander.runs.operations.activity import Activity, Deliveries, Snapshot
 from kmeander.runs.operations.notices import Notices
 from kmeander.sinks import Sending
+from kmeander.sinks.part_size import PartSize
 
 if TYPE_CHECKING:
     import threading
@@ -144,6 +145,7 @@ class Outputs:
     model_out: str | None = None
     bad_rows: str | None = None
     overwrite: bool = False
+    part_size: PartSize | None = None
     sending: Sending = field(default_factory=Sending)
 
     @property

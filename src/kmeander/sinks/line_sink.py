@@ -22,11 +22,15 @@ class LineSink(Sink):
     path : str
     output : str
         The argument that names it, for messages.
+    grows : GrowingOutput, optional
+        What grows at `path`, where that is neither a file nor a folder of an object store.
     """
 
-    def __init__(self, path: str, output: str) -> None:
+    def __init__(self, path: str, output: str, grows: GrowingOutput | None = None) -> None:
         super().__init__(argument(output, path))
-        self._output = _StandardOutput() if path == "-" else growing_output(path, self.name)
+        if grows is None:
+            grows = _StandardOutput() if path == "-" else growing_output(path, self.name)
+        self._output = grows
 
     def is_empty(self) -> bool:
         """Whether there are no lines yet."""

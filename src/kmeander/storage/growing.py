@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator
 from typing import IO, Any
 
 from kmeander.exceptions import StreamError, argument
@@ -85,6 +84,11 @@ class GrowingFile(GrowingOutput):
     def at_beginning(self) -> bool:
         """Whether the file is empty."""
         return not self._end
+
+    @property
+    def end(self) -> int:
+        """Bytes written so far."""
+        return self._end
 
     def _size(self) -> int:
         found = filesystem_of(self.path).info(self.path)
@@ -283,16 +287,3 @@ def growing_output(path: str, name: str) -> GrowingOutput:
     """Return what grows at `path`."""
     grows = filesystem_of(path).can_append
     return GrowingFile(path, name) if grows else GrowingParts(path, name)
-
-
-def lines_of(path: str | os.PathLike[str]) -> Generator[bytes]:
-    """Yield the lines of an output, be it a file or a folder of parts."""
-    name = os.fspath(path)
-    files = filesystem_of(name)
-    found = files.info(name)
-    parts = [name]
-    if found is not None and found.kind == "folder":
-        parts = [joined(name, part) for part in files.names(name) if part.startswith("part-")]
-    for part in parts:
-        with files.open(part) as file:
-            yield from file
