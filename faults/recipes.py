@@ -158,7 +158,8 @@ RECIPES = (
         timed_gzip,
         lambda out, _: {
             "time_column": "time", "every": "5m", "checkpoint_every": 2,
-            "steps": f"{out / 'steps'}/", "steps_part": "4kB", "assignments": str(out / "rows.ndjson"),
+            "steps": f"{out / 'steps'}/", "steps_part": "4kB",
+            "assignments": str(out / "rows.ndjson"),
             "model_out": str(out / "model.km"),
         },
         "rows.ndjson",

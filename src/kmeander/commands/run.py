@@ -27,6 +27,7 @@ from kmeander.commands.run_options import (
     SourceOptions,
     TerminalOptions,
 )
+from kmeander.commands.service import service_of_systemd
 from kmeander.commands.settings_file import write_settings
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
@@ -73,9 +74,8 @@ def run(
 
     _check(model, terminal)
     if settings.write_config is not None:
-        keywords(
-            model, batches, columns, outputs, reading, origin
-        )  # which refuses what means nothing
+        # Which refuses words that mean nothing.
+        keywords(model, batches, columns, outputs, operation, ending, reading, origin)
         write_settings(context, settings.write_config)
         if not terminal.quiet:
             say(f"Written; next: kmeander run --config {shlex.quote(settings.write_config)}")
@@ -90,13 +90,15 @@ def run(
         if terminal.watch:
             steps = stack.enter_context(_steps_to_watch(steps))
             stack.enter_context(watched(steps))
+        service = stack.enter_context(service_of_systemd())
+        show = show_progress(stack, quiet=quiet, log=terminal.log)
         summary = run_stream(
             source,
             **keywords(
                 model, batches, columns, replace(outputs, steps=steps), operation, reading, origin
             ),
             stop=stack.enter_context(stop_on_signals(quiet=quiet)),
-            on_progress=show_progress(stack, quiet=quiet, log=terminal.log),
+            on_progress=show if service is None else service.heard_by(show),
             tell=(lambda _: None) if quiet else _warn,
         )
     if not quiet:

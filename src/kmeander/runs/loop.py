@@ -264,7 +264,8 @@ class Runner:
         if self.control.on_progress is not None or self.control.metrics is not None:
             self._activity.lag = self.source.lag()
         if self.control.on_progress is not None:
-            shown = Progress(self.summary, self.source.share_read(), self._activity.lag)
+            activity = self._activity
+            shown = Progress(self.summary, self.source.share_read(), activity.lag, activity.status)
             self.control.on_progress(shown)
 
     def _tell_news(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kmeander.records import Step
-from kmeander.runs.operations.activity import Activity, Deliveries, Snapshot
+from kmeander.runs.operations.activity import LEARNING, Activity, Deliveries, Snapshot
 from kmeander.runs.operations.notices import Notices
 from kmeander.sinks import Sending
 from kmeander.sinks.part_size import PartSize
@@ -128,11 +128,15 @@ class Progress:
         How much of the stream has been read, where its length is known.
     lag : int or None
         Rows that wait to be read, where that is known.
+    status : callable
+        Returns ``"learning"``, ``"waiting"`` or ``"stalled"``, whichever is true when it is asked;
+        any thread may ask.
     """
 
     summary: RunSummary
     share_read: float | None
     lag: int | None
+    status: Callable[[], str] = field(default=lambda: LEARNING, repr=False)
 
 
 @dataclass(frozen=True)

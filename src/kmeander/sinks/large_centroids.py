@@ -10,7 +10,8 @@ from typing import Any
 from kmeander.exceptions import InputError, shown
 from kmeander.records import Step
 from kmeander.sinks.contract import cannot_write
-from kmeander.storage.filesystem import filesystem_of, joined, split
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import joined, split
 from kmeander.storage.rotating import is_folder
 from kmeander.wire.arrow import centroid_table, to_numpy
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 
-from kmeander.storage.filesystem import filesystem_of, joined
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import joined
 from kmeander.storage.rotating import numbered, open_part
 
 _AT_ONCE = 1 << 20

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from kmeander.exceptions import StreamError, argument
-from kmeander.storage.filesystem import FileSystem, filesystem_of, joined
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import FileSystem, joined
 from kmeander.storage.growing import GrowingFile, GrowingOutput, Position
 
 PACKED = ".gz"
