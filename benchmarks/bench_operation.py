@@ -4,9 +4,10 @@
 
 Batches of 50 rows, 4 columns, K = 3, whose clusters jump at every 500th; a checkpoint every 1000.
 Plain and watched runs of T batches take turns, R of each, each in a process of its own. A
-watched run is scraped every second and sends every confirmed event to a receiver that answers 500
-for a third of the time and is silent for another. The ratio is of processor time, all threads
-counted. Last, one watched run of N batches, whose resident memory is read ten times.
+watched run is scraped once in each second of its processor time, and sends every confirmed event
+to a receiver that answers 500 for a third of the time and is silent for another. The ratio is of
+processor time, all threads counted. Last, one watched run of N batches, whose resident memory is
+read ten times.
 """
 
 from __future__ import annotations
@@ -65,7 +66,6 @@ def child(n_batches: int, hook: str | None) -> dict[str, Any]:
     """Run, in this process, and say what it took."""
     process = psutil.Process()
     memory: list[float] = []
-    port: list[str] = []
 
     def see(step: Step) -> None:
         if step.index % (n_batches // 10) == n_batches // 20:
@@ -73,20 +73,11 @@ def child(n_batches: int, hook: str | None) -> dict[str, Any]:
 
     def tell(line: str) -> None:
         if line.startswith("Metrics at "):
-            port.append(line.split()[2].rstrip(","))
+            print(line.split()[2].rstrip(","), flush=True)
 
-    def scrape() -> None:
-        while not over.wait(1.0):
-            with suppress(OSError), urlopen(port[0], timeout=5) as answer:
-                answer.read()
-
-    over = threading.Event()
     watched: dict[str, Any] = {} if hook is None else {
         "metrics": 0, "notify": hook, "notify_on": KINDS,
     }  # fmt: skip
-    scraper = threading.Thread(target=scrape)
-    if hook is not None:
-        scraper.start()
     with tempfile.TemporaryDirectory() as folder:
         begun = time.process_time()
         summary = kmeander.run(
@@ -95,7 +86,6 @@ def child(n_batches: int, hook: str | None) -> dict[str, Any]:
             checkpoint_every=1000, **watched,
         )  # fmt: skip
         seconds = time.process_time() - begun
-    over.set()
     return {
         "seconds": seconds,
         "memory": memory,
@@ -107,9 +97,25 @@ def child(n_batches: int, hook: str | None) -> dict[str, Any]:
 def run_child(n_batches: int, hook: str | None) -> dict[str, Any]:
     words = [sys.executable, "-m", "benchmarks.bench_operation", "--child", str(n_batches)]
     words += [] if hook is None else ["--hook", hook]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        if hook is not None:
+            scrape(process, process.stdout.readline().strip())
+        found: dict[str, Any] = json.loads(process.stdout.readline())
     return found
+
+
+def scrape(process: subprocess.Popen[str], address: str) -> None:
+    """Read the metrics of a process at each second of its processor time, until it ends."""
+    seconds = 1.0
+    with suppress(psutil.Error, OSError):
+        while process.poll() is None:
+            time.sleep(0.05)
+            used = psutil.Process(process.pid).cpu_times()
+            if used.user + used.system >= seconds:
+                seconds = used.user + used.system + 1.0
+                with urlopen(address, timeout=60) as answer:
+                    answer.read()
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from kmeander import InputError, KmeanderError, run
 from kmeander.cli import app
 from kmeander.commands.shell import in_shell
 from kmeander.commands.values import names
+from kmeander.commands.words import LOGS
 from kmeander.drifts.magnitude import MAGNITUDES
 from kmeander.exceptions import argument, arguments_written_by, in_python
 from kmeander.experiments.beyond import experiment as beyond
@@ -48,7 +49,8 @@ PACKAGE = Path(kmeander.__file__).parent
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group's
 
 # Arguments of `kmeander.run` that have no option.
-PYTHON_ALONE = {"source", "max_batches", "max_iter", "tol", "on_progress", "tell", "stop"}
+PYTHON_ALONE = {"source", "max_batches", "max_iter", "tol", "on_progress", "on_step", "tell",
+                "stop"}  # fmt: skip
 
 
 def said(call: Callable[[], Any], command: str | None = None) -> str:
@@ -446,6 +448,8 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
         ("run", "order"): order,
         ("run", "decimal"): set(DECIMALS),
         ("run", "time_unit"): set(UNITS),
+        ("run", "log"): set(LOGS),
+        ("run", "metrics"): {"PORT", "HOST:PORT"},
         ("predict", "decimal"): set(DECIMALS),
         ("predict", "format"): form,
         ("predict", "order"): order,
