@@ -98,7 +98,7 @@ class Metric:
         return squared / 2 if self.on_sphere else squared
 
     def distances(self, squared: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return distances as people are told them: 1 - cosine on the sphere."""
+        """Return distances as they are shown: 1 - cosine on the sphere."""
         found: NDArray[np.float64] = squared / 2 if self.on_sphere else np.sqrt(squared)
         return found
 

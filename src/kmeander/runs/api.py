@@ -198,8 +198,8 @@ def run(
     stop : threading.Event, optional
         Once set, the batch at hand is finished and committed.
     stop_on : sequence of str
-        Kinds of events, such as ``"drift"``: the run ends after the batch in which one is told that
-        is confirmed.
+        Kinds of events, such as ``"drift"``: the run ends after the first batch that has a
+        confirmed one.
     notify, on_event : str, optional
         An address to which each event is sent by HTTP POST, as a CloudEvent in JSON; a command that
         is started for each, with the same on its standard input. They are tried again until they

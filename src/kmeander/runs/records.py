@@ -211,7 +211,7 @@ class Control:
     stop_on : tuple of str
         Kinds of events after whose batch the run ends.
     notices : Notices
-        Who is told of events.
+        Receivers of events.
     metrics : str or None
         Where metrics and health are served.
     """

@@ -97,7 +97,7 @@ class Notices:
     Parameters
     ----------
     kinds : sequence of str
-        The events that are told.
+        The events that are sent.
     url : str, optional
     command : str, optional
     """
@@ -141,7 +141,7 @@ class Notices:
         return {name: outbox.counts() for name, outbox in self._outboxes.items()}
 
     def news(self) -> list[str]:
-        """Return sentences that nobody was told yet."""
+        """Return sentences for people that were not given yet."""
         return [said for outbox in self._outboxes.values() for said in outbox.news()]
 
     def drain(self) -> None:

@@ -80,7 +80,7 @@ class Outbox:
             return Deliveries(self._n_delivered, self._n_failures, len(self._waiting), self._n_lost)
 
     def news(self) -> list[str]:
-        """Return sentences that nobody was told yet."""
+        """Return sentences for people that were not given yet."""
         if not self._news:  # as a rule; without a lock
             return []
         with self._changed:

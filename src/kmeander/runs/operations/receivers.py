@@ -1,4 +1,4 @@
-"""Who is told of events: an address that takes HTTP POST, a command that reads standard input."""
+"""Receivers of events: an address that takes HTTP POST, a command that reads standard input."""
 
 from __future__ import annotations
 
