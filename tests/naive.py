@@ -776,3 +776,26 @@ def _direction(rows: list[Row], found: Valleys) -> list[float]:
             break
         way = [part / largest for part in step]
     return way
+
+
+def spark_rule(
+    batches: Sequence[Points], centroids: Points, decay: float
+) -> tuple[list[list[float]], list[float]]:
+    """Return centroids and weights after the update rule of Spark's StreamingKMeans.
+
+    In each batch the rows of a centroid count once each, all that it stood for before `decay`.
+    """
+    places = [list(map(float, c)) for c in centroids]
+    weights = [0.0] * len(places)
+    for points in batches:
+        labels = [nearest(x, places) for x in points]
+        for k in range(len(places)):
+            mine = [x for x, label in zip(points, labels, strict=True) if label == k]
+            before = decay * weights[k]
+            weights[k] = before + len(mine)
+            if weights[k] > 0:
+                places[k] = [
+                    (before * old + sum(float(x[j]) for x in mine)) / weights[k]
+                    for j, old in enumerate(places[k])
+                ]
+    return places, weights

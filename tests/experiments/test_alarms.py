@@ -20,7 +20,6 @@ from kmeander.experiments.alarms.cells import (
     Length,
     StreamCell,
     cells_of,
-    program_digest,
 )
 from kmeander.experiments.alarms.changes import ABRUPT, BASES, CALM, CHANGES
 from kmeander.experiments.alarms.measure import EventRecord, Observer, record_of
@@ -28,6 +27,7 @@ from kmeander.experiments.alarms.pools import GAUSSIAN, gaussian_pool
 from kmeander.experiments.alarms.rivals import RIVALS
 from kmeander.experiments.alarms.streams import STREAMS
 from kmeander.experiments.alarms.verdicts import verdicts_of
+from kmeander.experiments.program import program_digest
 from kmeander.experiments.protocol import seed_of
 from kmeander.experiments.storage import load
 from kmeander.experiments.tables import read_csv

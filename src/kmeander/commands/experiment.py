@@ -16,6 +16,7 @@ import typer
 from kmeander.exceptions import KmeanderError
 
 if TYPE_CHECKING:
+    from kmeander.experiments.beyond.other_streams.plan import Plan
     from kmeander.experiments.datasets import LoadedDataset, MissingDataset
     from kmeander.experiments.grid import CellDone, Grid
 
@@ -39,8 +40,8 @@ def experiment(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the paper's datasets (default: two built-in samples). With alarms: "
-            "folder with natural/, Parquet files whose rows are drawn independently."
+            help="Folder with the paper's datasets (default: two built-in samples). With beyond "
+            "and alarms: folder with natural/, Parquet files of streams."
         ),
     ] = None,
     out: Annotated[
@@ -51,8 +52,8 @@ def experiment(
         bool,
         typer.Option(
             "--full",
-            help="The paper's grid: nine drifts, up to 100,000 rows. With alarms: ten repetitions, "
-            "from seed 1000 on.",
+            help="The paper's grid: nine drifts, up to 100,000 rows. With beyond: five seeds, from "
+            "100 on. With alarms: ten repetitions, from seed 1000 on.",
         ),
     ] = False,
     river: Annotated[
@@ -109,7 +110,8 @@ def experiment(
     )
     found, missing = _datasets(data, grid)
     if beyond:
-        _run_beyond(found, missing, grid, folder, n_processes, river=river)
+        others = _other_streams(data, full=full, repetitions=repetitions, seed=seed, river=river)
+        _run_beyond(found, missing, grid, others, folder, n_processes)
     else:
         _run_paper(found, missing, grid, folder, n_processes)
 
@@ -157,27 +159,37 @@ def _run_paper(
     _say(f"See {page} and {out / 'figures'}.")
 
 
+def _other_streams(
+    data: Path | None, *, full: bool, repetitions: int | None, seed: int | None, river: bool
+) -> Plan:
+    from kmeander.experiments.beyond.other_streams.plan import DEVELOPING, REPORTING, Plan
+
+    usual = REPORTING if full else DEVELOPING
+    first = usual[0] if seed is None else seed
+    plan = Plan.of_folder(data, range(first, first + (repetitions or len(usual))), river=river)
+    for name, stream in plan.streams.items():
+        rows, columns = stream.points.shape
+        _say(f"{name}: {rows:,} rows x {columns} columns, in their order.")
+    return plan
+
+
 def _run_beyond(
     found: list[LoadedDataset],
     missing: list[MissingDataset],
     grid: Grid,
+    others: Plan,
     out: Path,
     processes: int,
-    *,
-    river: bool,
 ) -> None:
     with _needing_matplotlib():
         from kmeander.experiments.beyond import experiment as beyond
-    from kmeander.experiments.beyond.protocol import cells_of
 
-    beyond.check(grid, river=river)
-    if not river:
+    beyond.check(grid, river=others.river)
+    if not others.river:
         _say("river KMeans is left out; --river lets it take part.")
-    n_cells = len(cells_of(grid, [dataset.key for dataset in found], river=river))
+    n_cells = len(beyond.all_cells(found, grid, others))
     with _counted(n_cells) as tell:
-        page = beyond.run_beyond(
-            found, missing, grid, out, river=river, processes=processes, tell=tell
-        )
+        page = beyond.run_beyond(found, missing, grid, others, out, processes=processes, tell=tell)
     for goal in beyond.goals_of(beyond.numbers_in(out)):
         _say(f"{goal.verdict}: {goal.says}: {goal.measured}.")
     _say_verdict(page, "goals met")

@@ -5,18 +5,16 @@ A cell is one seed of one stream; one file holds its records.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
-from kmeander import _kernel
 from kmeander.arrays import Points
 from kmeander.experiments.alarms.changes import ABRUPT, BASES
 from kmeander.experiments.alarms.measure import EventRecord, Observer
 from kmeander.experiments.alarms.pools import EPSILON, GAUSSIAN, N_CLUSTERS, drawn, drifted
 from kmeander.experiments.alarms.streams import STREAMS
+from kmeander.experiments.program import program_digest
 from kmeander.experiments.storage import AnyCell
 
 # Batches from the change on in which it may be noticed, one less than their number.
@@ -267,16 +265,3 @@ def _cells(
     for name in pools:
         for seed in length.seeds_of_drifts(name, n_natural):
             yield EpsilonCell(name, seed, length.has_rivals(seed), program)
-
-
-def program_digest() -> str:
-    """Return what tells this program from any other, so that no stored cell is of another rule.
-
-    The version number alone would not: the rule may change between two versions.
-    """
-    digest = hashlib.sha256()
-    package = Path(__file__).parents[2]
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
-    digest.update(Path(str(_kernel.__file__)).read_bytes())
-    return digest.hexdigest()

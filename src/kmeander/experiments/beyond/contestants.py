@@ -50,7 +50,8 @@ Result = TypeVar("Result")
 class Learned:
     """What a contestant made of a batch; NaN where there is no prequential error yet.
 
-    `seconds` is the processor's time that learning took, without measuring.
+    `seconds` is the processor's time that learning took, without measuring; `rows_kept` the number
+    of rows, or means of rows, that are remembered for the next batch.
     """
 
     centroids: Centroids
@@ -59,6 +60,7 @@ class Learned:
     n_distances_plain: int
     history_kept: float
     seconds: float
+    rows_kept: int = 0
 
 
 class Contestant(Protocol):
@@ -74,18 +76,18 @@ def contestant(
     """Return a new contestant; `rho` is for the paper's methods, the defaults have their own."""
     common: dict[str, Any] = {"n_threads": n_threads, "random_state": seed}
     if name in INITS:
-        return _Model(FSKM(n_clusters, init=INITS[name], rho=rho, **common))
+        return ModelContestant(FSKM(n_clusters, init=INITS[name], rho=rho, **common))
     if name == "PSKM":
-        return _Model(PSKM(n_clusters, **common))
+        return ModelContestant(PSKM(n_clusters, **common))
     if name == MINI_BATCH:
         return _MiniBatch(n_clusters, seed)
     if name == RIVER:
         return _River(n_clusters, seed)
     changed = {DEFAULT: {}, **ABLATIONS}[name]
-    return _Model(FSKM(n_clusters, **{**DEFAULTS, **changed}, **common))
+    return ModelContestant(FSKM(n_clusters, **{**DEFAULTS, **changed}, **common))
 
 
-class _Model:
+class ModelContestant:
     """A model of kmeander."""
 
     def __init__(self, model: StreamModel) -> None:
@@ -93,7 +95,7 @@ class _Model:
 
     def learn(self, batch: Batch) -> Learned:
         """Learn a batch and say what came of it."""
-        spent, step = _timed(lambda: self.model.step(batch))
+        spent, step = timed(lambda: self.model.step(batch))
         assert step.centroids is not None
         before = step.prequential_error
         return Learned(
@@ -103,10 +105,16 @@ class _Model:
             step.n_distances_plain,
             step.history_kept,
             spent,
+            rows_kept(self.model),
         )
 
 
-class _Peer(ABC):
+def rows_kept(model: StreamModel) -> int:
+    """Return the number of rows, or means of rows, that a model remembers."""
+    return model.window.n_points
+
+
+class Peer(ABC):
     """Somebody else's model, which sees every point once and compares it with K centroids."""
 
     def __init__(self, n_clusters: int) -> None:
@@ -134,7 +142,7 @@ class _Peer(ABC):
         """Return a copy of the centroids."""
 
 
-class _MiniBatch(_Peer):
+class _MiniBatch(Peer):
     """scikit-learn's, which weighs all points of the stream alike."""
 
     def __init__(self, n_clusters: int, seed: int) -> None:
@@ -142,13 +150,13 @@ class _MiniBatch(_Peer):
         self.model = MiniBatchKMeans(n_clusters, random_state=seed % 2**32)
 
     def _spent(self, batch: Batch) -> float:
-        return _timed(lambda: self.model.partial_fit(batch.points))[0]
+        return timed(lambda: self.model.partial_fit(batch.points))[0]
 
     def _centroids(self, n_columns: int) -> Centroids:  # noqa: ARG002  # river's needs it
         return np.array(self.model.cluster_centers_, dtype=np.float64)
 
 
-class _River(_Peer):
+class _River(Peer):
     """river's, with the values of its documentation; making its dicts is not counted."""
 
     def __init__(self, n_clusters: int, seed: int) -> None:
@@ -164,14 +172,15 @@ class _River(_Peer):
             for row in rows:
                 self.model.learn_one(row)
 
-        return _timed(learn)[0]
+        return timed(learn)[0]
 
     def _centroids(self, n_columns: int) -> Centroids:
         centres = self.model.centers
         return np.array([[centres[k][j] for j in range(n_columns)] for k in range(self.n_clusters)])
 
 
-def _timed(work: Callable[[], Result]) -> tuple[float, Result]:
+def timed(work: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the seconds that it took, and the result."""
     # Of the processor: on a busy machine waiting for it would be most of the time on the clock.
     started = process_time()
     result = work()

@@ -13,9 +13,15 @@ from kmeander.experiments import figures, storage
 from kmeander.experiments.beyond import figure, tables
 from kmeander.experiments.beyond.contestants import MINI_BATCH, RIVER, has_river
 from kmeander.experiments.beyond.goals import Goal, goals
+from kmeander.experiments.beyond.other_streams import figure as other_figure
+from kmeander.experiments.beyond.other_streams import goals as other_goals
+from kmeander.experiments.beyond.other_streams import page as other_page
+from kmeander.experiments.beyond.other_streams import tables as other_streams
+from kmeander.experiments.beyond.other_streams.plan import PANELS, Plan
 from kmeander.experiments.beyond.protocol import cells_of
 from kmeander.experiments.datasets import LoadedDataset, MissingDataset
 from kmeander.experiments.grid import CellDone, Grid, run_grid
+from kmeander.experiments.storage import AnyCell
 from kmeander.experiments.tables import SHOWN, markdown, read_csv, write_csv
 from kmeander.models.settings import DEFAULTS
 
@@ -56,9 +62,9 @@ def run_beyond(
     found: Sequence[LoadedDataset],
     missing: Sequence[MissingDataset],
     grid: Grid,
+    others: Plan,
     folder: Path,
     *,
-    river: bool = False,
     processes: int = 1,
     tell: Callable[[CellDone], None] = lambda _: None,
 ) -> Path:
@@ -69,11 +75,12 @@ def run_beyond(
     found, missing
         As from `load_datasets`.
     grid : Grid
+        Of the paper's protocol.
+    others : Plan
+        Other streams, and whether river's KMeans, which is slow, takes part.
     folder : Path
-        Gets ``steps/`` (one Parquet file per stream), ``figures/`` (the figure as PDF and PNG, its
-        numbers as CSV), ``run.json`` and ``BEYOND.md``.
-    river : bool, default=False
-        Whether river's KMeans, which is slow, takes part.
+        Gets ``steps/`` (Parquet files), ``figures/`` (as PDF and PNG, the numbers as CSV),
+        ``run.json`` and ``BEYOND.md``.
     processes : int, default=1
     tell : callable
         Hears of every stream that is there.
@@ -83,16 +90,23 @@ def run_beyond(
     Path
         Of ``BEYOND.md``.
     """
-    check(grid, river=river)
-    cells = cells_of(grid, [dataset.key for dataset in found], river=river)
-    data = {dataset.key: dataset.points for dataset in found}
+    check(grid, river=others.river)
+    cells = all_cells(found, grid, others)
+    data = {**{dataset.key: dataset.points for dataset in found}, **others.data()}
     paths = run_grid(cells, data, folder / "steps", processes=processes, tell=tell)
     run = {
-        **_facts(found, missing, grid, river),
+        **_facts(found, missing, grid, others.river),
+        "other_streams": others.facts(),
         "streams": [{"name": cell.name, "methods": list(cell.methods)} for cell in cells],
     }
     (folder / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
     return report(folder, paths)
+
+
+def all_cells(found: Sequence[Found], grid: Grid, others: Plan) -> list[AnyCell]:
+    """Return every cell of a run: the paper's protocol first."""
+    keys = [dataset.key for dataset in found]
+    return [*cells_of(grid, keys, river=others.river), *others.cells()]
 
 
 def report(folder: Path, paths: Sequence[Path]) -> Path:
@@ -100,7 +114,7 @@ def report(folder: Path, paths: Sequence[Path]) -> Path:
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     kinds = {
         kind: [path for path in paths if path.name.startswith(f"{kind}-")]
-        for kind in ("drift", "still", "order")
+        for kind in ("drift", "still", "order", *PANELS)
     }
     methods = next(
         tuple(stream["methods"]) for stream in run["streams"] if stream["name"].startswith("drift-")
@@ -113,6 +127,9 @@ def report(folder: Path, paths: Sequence[Path]) -> Path:
         "costs": tables.costs(steps),
         "at_rest": tables.at_rest(storage.load(kinds["still"])),
         "in_order": tables.in_order(storage.load(kinds["order"])) if kinds["order"] else [],
+        **other_streams.numbers_of(
+            row for kind in PANELS if kinds[kind] for row in storage.load(kinds[kind]).to_pylist()
+        ),
     }
     drawn = folder / "figures"
     drawn.mkdir(exist_ok=True)
@@ -120,6 +137,7 @@ def report(folder: Path, paths: Sequence[Path]) -> Path:
         if rows:
             write_csv(drawn / f"{name}.csv", rows)
     figures.save(figure.draw(numbers), drawn / "beyond")
+    figures.save(other_figure.draw(numbers), drawn / "other_streams")
     path = folder / "BEYOND.md"
     path.write_text(page(run, numbers), encoding="utf-8")
     return path
@@ -127,7 +145,10 @@ def report(folder: Path, paths: Sequence[Path]) -> Path:
 
 def goals_of(numbers: dict[str, list[dict[str, Any]]]) -> list[Goal]:
     """Return all goals, measured."""
-    return goals(*(numbers[name] for name in _OF_GOALS))
+    return [
+        *goals(*(numbers[name] for name in _OF_GOALS)),
+        *other_goals.goals(numbers),
+    ]
 
 
 _OF_GOALS = ("among_four", "beside_pskm", "costs", "in_order", "at_rest")
@@ -138,7 +159,7 @@ def numbers_in(folder: Path) -> dict[str, list[dict[str, Any]]]:
     drawn = folder / "figures"
     return {
         name: read_csv(drawn / f"{name}.csv") if (drawn / f"{name}.csv").exists() else []
-        for name in ("since_drift", *_OF_GOALS)
+        for name in ("since_drift", *_OF_GOALS, *other_streams.NAMES)
     }
 
 
@@ -155,6 +176,7 @@ def page(run: dict[str, Any], numbers: dict[str, list[dict[str, Any]]]) -> str:
         + (f"; {unmeasured} could not be measured." if unmeasured else "."),
         _run(run),
         "![The default beside the others](figures/beyond.png)",
+        "![The default on other streams](figures/other_streams.png)",
         "## Goals",
         markdown(
             ["goal", "measured", "met"],
@@ -167,6 +189,7 @@ def page(run: dict[str, Any], numbers: dict[str, list[dict[str, Any]]]) -> str:
     if numbers["in_order"]:
         parts += ["## Recordings in file order", ORDER, order_table(numbers)]
     parts += ["## Without drift", _rest_table(numbers)]
+    parts += other_page.sections(numbers)
     return "\n\n".join(parts) + "\n"
 
 
@@ -230,7 +253,8 @@ def _run(run: dict[str, Any]) -> str:
     settings = f"K in {grid['n_clusters']}, epsilon in {grid['epsilons']}, m = {grid['ms'][0]:g}"
     lines = [
         f"- {version}, {grid['repetitions']} repetition(s); {peers}; {river}",
-        f"- {settings}, {grid['n_concepts'] - 1} drifts",
+        f"- the paper's protocol: {settings}, {grid['n_concepts'] - 1} drifts",
+        other_page.facts_line(run["other_streams"]),
         f"- default: {', '.join(f'{name}={value!r}' for name, value in run['defaults'].items())}",
         *(f"- {entry['key']}: {entry['title']}. {entry['note']}" for entry in run["datasets"]),
         *(f"- {line}" for line in run["missing"]),

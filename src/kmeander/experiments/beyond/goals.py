@@ -10,7 +10,7 @@ from kmeander.experiments.beyond.contestants import DEFAULT, MINI_BATCH
 
 Row = dict[str, Any]
 
-MEAN, MEDIAN = 0.02, 0.005
+MEAN, MEDIAN = 0.01, 0.005
 ABOVE_PSKM, SHARE_NEAR = 0.01, 0.90
 MANY_CLUSTERS, SHARE_BELOW = 25, 0.75
 BATCHES_PER_ALARM, COST_AT_REST = 200, 0.005

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,10 @@ from kmeander.experiments.beyond.contestants import (
     contestant,
 )
 from kmeander.experiments.grid import Grid
+from kmeander.experiments.program import LEARNING, program_digest
 from kmeander.experiments.protocol import Cell, Setting, check_enough, seed_of, streams_of
 from kmeander.experiments.storage import AnyCell
 from kmeander.kmeans.lloyd import mean_error
-from kmeander.models.settings import DEFAULTS
 from kmeander.records import Batch
 
 # rho of the paper's methods where nobody knows epsilon: the paper's for drifts of 0.5.
@@ -68,12 +68,12 @@ class DriftCell(Cell):
     """A stream of the paper's protocol, learned by everybody, burn-in included."""
 
     river: bool = False
-    defaults: str = str(DEFAULTS)
+    program: str = field(default_factory=lambda: program_digest(LEARNING))
 
     @property
     def name(self) -> str:
         """What the cell's file is called, without its ending."""
-        return f"drift-{super().name}"
+        return f"drift-{super().name}-{self.program[:8]}"
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class _PlainCell:
     batch_size: int = 500
     repetition: int = 0
     seed: int = 0
-    defaults: str = str(DEFAULTS)
+    program: str = field(default_factory=lambda: program_digest(LEARNING))
 
     def _seed_for(self, purpose: str) -> int:
         return seed_of(self.seed, self.dataset, self.n_clusters, self.repetition, purpose)
@@ -152,7 +152,7 @@ class StillCell(_PlainCell):
     @property
     def name(self) -> str:
         """What the cell's file is called, without its ending."""
-        return f"still-{self.dataset}-K{self.n_clusters}-r{self.repetition}"
+        return f"still-{self.dataset}-K{self.n_clusters}-r{self.repetition}-{self.program[:8]}"
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class OrderCell(_PlainCell):
     @property
     def name(self) -> str:
         """What the cell's file is called, without its ending."""
-        return f"order-{self.dataset}-K{self.n_clusters}-r{self.repetition}"
+        return f"order-{self.dataset}-K{self.n_clusters}-r{self.repetition}-{self.program[:8]}"
 
     @property
     def methods(self) -> tuple[str, ...]:
