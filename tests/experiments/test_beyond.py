@@ -360,6 +360,9 @@ def test_a_run_leaves_figure_numbers_and_page_and_draws_them_again(stored: Path)
     assert text.count("| yes |") == met.count(True)
     assert text.count("| no |") == met.count(False)
     assert "river KMeans is left out (--river)" in text
+    for heading in ("Synthetic streams", "Natural streams", "Concepts that return"):
+        assert f"## {heading}" in text
+    assert "| default without swaps | +" in text.partition("## Variants of the default")[2]
     for name in (*ON_DRIFT, "init='previous', rho=0.6"):
         assert name in text
 
