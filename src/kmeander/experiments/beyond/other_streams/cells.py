@@ -153,10 +153,11 @@ def best_of_ten(points: Points, n_clusters: int, seed: int, *words: object) -> C
     """Return the best of ten K-means, each begun by greedy k-means++."""
     rows = checked_points(points)
     found = []
-    for restart in range(N_RESTARTS):
-        random_state = seed_of(seed, *words, "restart", restart) % 2**32
-        start, _ = kmeans_plusplus(rows, n_clusters, random_state=random_state)
-        found.append(weighted_lloyd(rows, start, n_threads=1).centroids)
+    with threadpool_limits(1):
+        for restart in range(N_RESTARTS):
+            random_state = seed_of(seed, *words, "restart", restart) % 2**32
+            start, _ = kmeans_plusplus(rows, n_clusters, random_state=random_state)
+            found.append(weighted_lloyd(rows, start, n_threads=1).centroids)
     return min(found, key=lambda centroids: mean_error(rows, None, centroids, 1))
 
 
