@@ -22,10 +22,10 @@ PROMISED = {
     "ForgetfulKMeans": "(n_clusters=8, *, init='previous', rho=0.6, refine='swaps', "
     "forgetting='adaptive', max_batches=None, "
     "max_points=None, max_iter=300, tol=0.0, n_threads=None, alarm_rate=0.001, season=None, "
-    "prepare=None, random_state=None)",
+    "prepare=None, metric='euclidean', random_state=None)",
     "PrivilegedKMeans": "(n_clusters=8, *, max_iter=300, tol=0.0, n_threads=None, "
     "alarm_rate=0.001, season=None, "
-    "prepare=None, random_state=None)",
+    "prepare=None, metric='euclidean', random_state=None)",
     "ForgetfulKMeans.fit": "(self, X, y=None, sample_weight=None)",
     "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0)",
     "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False)",
@@ -34,17 +34,18 @@ PROMISED = {
     "PrequentialSplit": "(batch_size, *, min_train_batches=1, max_train_batches=None)",
     "StreamFit": "(estimator, *, batch_size=500)",
     "load": "(path)",
-    "kmeans_error": "(X, centroids, sample_weight=None)",
-    "skm_error": "(batches, centroids)",
-    "surrogate_error": "(batches, centroids, rho)",
+    "kmeans_error": "(X, centroids, sample_weight=None, *, metric='euclidean')",
+    "skm_error": "(batches, centroids, *, metric='euclidean')",
+    "surrogate_error": "(batches, centroids, rho, *, metric='euclidean')",
     "theorem1_bound": "(rho, n_batches, batch_size, value_range, delta)",
     "theorem1_gap": "(rho, n_batches, epsilon, error)",
     "rho_for_drift": "(epsilon, stable_for, m=2.0, negligible=0.01)",
     "rho_for_half_life": "(batches)",
     "max_batches_for": "(rho, negligible=0.01)",
     "weighted_lloyd": "(X, centroids, sample_weight=None, *, max_iter=300, tol=0.0, "
-    "n_threads=None)",
-    "kmeans_plusplus": "(X, n_clusters, sample_weight=None, *, random_state=None)",
+    "n_threads=None, metric='euclidean')",
+    "kmeans_plusplus": "(X, n_clusters, sample_weight=None, *, random_state=None, "
+    "metric='euclidean')",
     "initialise.hungarian": "(previous, previous_mass, current, current_mass)",
     "initialise.weighted": "(previous, previous_mass, current, current_mass, *, random_state=None)",
     "FSKM.step": "(self, batch, *, previous=None, current=None)",

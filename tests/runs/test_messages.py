@@ -435,6 +435,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
     order, form = set(ORDERS), set(FORMATS)
     assert shown == {
         ("run", "rho"): {"NUMBER", "auto"},
+        ("run", "steps_part"): {"SIZE", "day"},
         ("run", "refine"): {"swaps", "NUMBER", "none"},
         ("run", "bad_rows"): {*BAD_ROWS, "FILE"},
         ("run", "prepare"): {*PREPARE, "FILE"},
@@ -512,7 +513,14 @@ def test_every_argument_that_a_message_names_is_one() -> None:
     """And has an option of the command that takes it."""
     known = {
         name
-        for taker in (run, predict, Simulation, kmeander.rho_for_drift, kmeander.rho_for_half_life)
+        for taker in (
+            run,
+            predict,
+            Simulation,
+            kmeander.rho_for_drift,
+            kmeander.rho_for_half_life,
+            kmeander.ForgetfulKMeans.novelty_threshold,
+        )
         for name in inspect.signature(taker).parameters
     } | {"port", "out", "processes", "river", "features", "batch_size"}
     named = {

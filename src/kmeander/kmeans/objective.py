@@ -38,7 +38,7 @@ def kmeans_error(
     --------
     >>> kmeans_error([[0.0], [2.0], [5.0]], [[1.0], [5.0]])  # (1 + 1 + 0) / 3
     0.6666666666666666
-    >>> kmeans_error([[3.0, 4.0]], [[2.0, 0.0]], metric="cosine")  # 1 - 3/5
+    >>> round(kmeans_error([[3.0, 4.0]], [[2.0, 0.0]], metric="cosine"), 12)  # 1 - 3/5
     0.4
     """
     points = checked_points(X)

@@ -15,8 +15,7 @@ from kmeander.models.rho_choice import RHOS
 from kmeander.plain_values import PlainValues, are_moderate, is_number, is_plain, is_whole
 
 _FLOATS = (np.float64, np.float32)
-_SQUARED = 1e280  # a sum of squares of values within their limits
-_INVERSE = 1e300  # of a deviation: the kernel takes none below 1e-300
+_LARGEST = 1e300  # square of what is far, or inverse of a deviation, that the kernel takes
 _HEAVIEST = 1e45  # of a mean that stands for any number of rows
 
 # Points, and weights where they have any.
@@ -166,8 +165,7 @@ def _check_chapter(chapter: PlainValues, k: int) -> None:
     chapter.number("n_independent")
     arrays = chapter.items("arrays", each=lambda one: isinstance(one, np.ndarray), rule="arrays")
     for place, values in enumerate(arrays):
-        # The second has inverse deviations, which are largest where a column does not vary.
-        if not (np.abs(values) <= (_INVERSE if place == 1 else _SQUARED)).all():
+        if not (np.abs(values) <= _LARGEST).all():
             raise InputError(f"its chapter has numbers that are too large in array {place}.")
 
 
