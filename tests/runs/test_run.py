@@ -324,13 +324,16 @@ def test_the_source_is_never_overwritten(csv: Path) -> None:
     assert csv.read_bytes() == before
 
 
-@pytest.mark.parametrize("target", ["nowhere/steps.jsonl", "."])
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [("nowhere/steps.jsonl", "cannot be written: "), (".", "holds readings.csv, which is not ")],
+)
 def test_an_output_that_cannot_be_written_is_one_line(
-    csv: Path, tmp_path: Path, target: str
+    csv: Path, tmp_path: Path, target: str, reason: str
 ) -> None:
     done = kmeander("run", str(csv), "--steps", str(tmp_path / target))
     assert done.returncode == 1
-    assert done.stderr.startswith(f"kmeander run: --steps {tmp_path / target} cannot be written: ")
+    assert done.stderr.startswith(f"kmeander run: --steps {tmp_path / target} {reason}")
     assert len(done.stderr.splitlines()) == 1
 
 
