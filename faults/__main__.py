@@ -28,9 +28,10 @@ def main() -> int:
         for row in importlib.import_module(f"faults.{kind}").rows(asked.quick):
             print(row.as_line(), file=sys.stderr, flush=True)
             rows.append(row)
+            if asked.write:  # at once: what was tried for hours is not lost
+                page = written_into(PAGE.read_text(encoding="utf-8"), [row])
+                PAGE.write_text(page, encoding="utf-8")
     print(as_markdown(rows))
-    if asked.write:
-        PAGE.write_text(written_into(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
     return int(any(row.is_bad for row in rows))
 
 

@@ -44,6 +44,16 @@ class CountingDisk(Disk):
         self.before(f"open {mode}")
         return cast(IO[Any], _File(self, super().open(path, mode, buffering)))
 
+    def stat(self, path: str) -> os.stat_result:
+        if self._with_reads:
+            self.before("stat")
+        return super().stat(path)
+
+    def names(self, path: str) -> list[str]:
+        if self._with_reads:
+            self.before("names")
+        return super().names(path)
+
     def sync(self, file: IO[Any]) -> None:
         self.before("sync")
 

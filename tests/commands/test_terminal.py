@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kmeander import run
+from kmeander import predict, run
 from kmeander.commands.progress import event_line
 from kmeander.commands.words import say
 from kmeander.exceptions import printable
@@ -58,3 +58,21 @@ def test_names_that_begin_like_formulas_are_text_in_csv(tmp_path: Path) -> None:
     with centroids.open(newline="") as file:
         header = next(csv.reader(file))
     assert header[2:] == ["'=cmd|calc!A1", "'+a", "'-b", "'@c", "plain"]
+
+
+def test_ids_that_begin_like_formulas_are_text_in_csv(tmp_path: Path) -> None:
+    ids = ["=cmd|calc!A1", "+4", "-1.5e3", "@c", "-x", "plain", "", "k,=1"]
+    path = tmp_path / "x.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["@id", "a"])
+        writer.writerows(zip(ids, range(len(ids)), strict=True))
+    rows = tmp_path / "rows.csv"
+    run(path, 2, id_column="@id", assignments=rows, model_out=tmp_path / "m.km")
+    predict(path, tmp_path / "m.km", out=tmp_path / "new.csv", id_column="@id")
+    for written in (rows, tmp_path / "new.csv"):
+        with written.open(newline="") as opened:
+            found = [row[0] for row in csv.reader(opened)]
+        assert found == [
+            "'@id", "'=cmd|calc!A1", "+4", "-1.5e3", "'@c", "'-x", "plain", "", "k,=1",
+        ]  # fmt: skip

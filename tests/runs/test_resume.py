@@ -407,6 +407,23 @@ def test_two_runs_do_not_share_a_checkpoint(readings: Path, tmp_path: Path) -> N
     assert kmeander(*words(readings, tmp_path)).returncode == 0
 
 
+def test_two_runs_on_one_checkpoint_are_noticed_where_nothing_locks(tmp_path: Path) -> None:
+    """Some file systems have no locks; people remove them."""
+    with CheckpointFolder(tmp_path / "c") as one:
+        one.save({"n": 1})
+        (tmp_path / "c" / "lock").unlink()
+        with CheckpointFolder(tmp_path / "c") as other:
+            other.save({"n": 2})
+        with pytest.raises(CheckpointError) as caught:
+            one.save({"n": 3})
+        assert [state["n"] for state in one.states(print)] == [2, 1]
+    assert str(caught.value) == (
+        f"{tmp_path}/c/checkpoint-00000001.ckpt was written by another run, while this one was "
+        "going on: nothing locks the folder where it lies, or the lock was removed. End one of the "
+        "two, and run the same command again."
+    )
+
+
 def test_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     run(STREAM, **small(tmp_path, checkpoint_every=1))
     names = sorted(file.name for file in (tmp_path / "checkpoint").iterdir())

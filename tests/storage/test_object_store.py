@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import gzip
 import os
 import re
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from kmeander.runs.records import Progress
 from kmeander.sinks import read_steps
 from kmeander.storage import filesystem_of, object_store
 from kmeander.storage.checkpoint_folder import CheckpointFolder
-from kmeander.storage.local import LocalFileSystem
 from tests.program import kmeander
 from tests.streams import drifting_stream
 
@@ -71,7 +71,7 @@ OUTPUTS = ("steps.jsonl", "rows/", "bad.ndjson", "clusters.csv", "model.km")
 def put(path: str, rows: Any) -> str:
     """Write rows to an object; every tenth is no row."""
     lines = [",".join(map(repr, row)) for row in rows.tolist()]
-    lines[::10] = ["n/a,1,2"] * len(lines[::10])
+    lines[::10] = ["broken,1,2"] * len(lines[::10])
     with filesystem_of(path).written(path) as file:
         file.write(("a,b,c\n" + "\n".join(lines) + "\n").encode())
     return path
@@ -198,8 +198,9 @@ def test_following_and_watching_a_store_are_refused_in_one_sentence(bucket: str)
 
 
 def test_two_runs_do_not_share_a_folder_of_a_store(
-    bucket: str, monkeypatch: pytest.MonkeyPatch
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nor do those of two machines, which in a cloud may have one name, and users called root."""
     place = f"{bucket}/checkpoint"
     with CheckpointFolder(place), pytest.raises(CheckpointError) as caught:
         CheckpointFolder(place)
@@ -208,18 +209,17 @@ def test_two_runs_do_not_share_a_folder_of_a_store(
         "ends, or name another folder."
     )
     CheckpointFolder(place).close()  # it was let go of
-    held, host = CheckpointFolder(place), socket.gethostname()
-    monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
-    monkeypatch.setattr(LocalFileSystem, "locked", lambda *_: nullcontext())
-    with pytest.raises(CheckpointError) as caught:
-        CheckpointFolder(place)
+    with CheckpointFolder(place):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # another machine has its own
+        with pytest.raises(CheckpointError) as caught:
+            CheckpointFolder(place)
     said = re.sub(r"since \S+, \d:\d\d:\d\d ago", "since THEN, SO LONG ago", str(caught.value))
-    held.close()
     assert said == (
-        f'checkpoint="{place}" is in use by another run (process {os.getpid()} on {host}, since '
-        "THEN, SO LONG ago). Wait until it ends, or name another folder; if that machine was "
-        f"killed, remove {place}/lock."
+        f'checkpoint="{place}" is in use by another run (process {os.getpid()} on '
+        f"{socket.gethostname()}, since THEN, SO LONG ago). Wait until it ends, or name another "
+        f"folder; if that machine was killed, remove {place}/lock."
     )
+    CheckpointFolder(place).close()
 
 
 def test_a_lock_of_a_run_that_was_killed_here_is_taken_over(bucket: str) -> None:
@@ -233,6 +233,54 @@ def test_a_lock_of_a_run_that_was_killed_here_is_taken_over(bucket: str) -> None
     with CheckpointFolder(place) as folder:
         folder.save({"n": 1})
     assert filesystem_of(place).names(place) == ["checkpoint-00000000.ckpt"]
+
+
+def test_a_lock_that_somebody_gave_to_another_run_is_not_removed(bucket: str) -> None:
+    place = f"{bucket}/checkpoint"
+    files = filesystem_of(place)
+    with CheckpointFolder(place), files.written(f"{place}/lock") as file:
+        file.write(b'{"process": 1}')
+    assert files.names(place) == ["lock"]
+
+
+@pytest.mark.parametrize("planted", ["open to all", "a link"])
+def test_a_folder_for_locks_that_others_may_have_planted_is_refused(
+    planted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is known, and all may write to /tmp: a link in it would have us write anywhere."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(getpass, "getuser", lambda: "me")
+    folder = tmp_path / "kmeander-me"
+    if planted == "a link":
+        (tmp_path / "theirs").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "theirs")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(PermissionError, match="is somebody else's, or open to others: remove it"):
+        object_store._own_folder()
+    folder.unlink() if folder.is_symlink() else folder.chmod(0o700)
+    assert object_store._own_folder() == folder
+
+
+def test_a_lock_can_be_held_by_a_user_without_a_name(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As containers have them."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000700000")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    CheckpointFolder(f"{bucket}/checkpoint").close()
+    assert [path.name for path in tmp_path.iterdir()] == [f"kmeander-{os.getuid()}"]
+
+
+def test_the_age_of_a_lock_is_said_unless_clocks_disagree() -> None:
+    assert re.fullmatch(r"\d+ days, [\d:]+ ago", object_store._age("2026-01-01T00:00:00+00:00"))
+    for since in ("2999-01-01T00:00:00+00:00", "2026-01-01T00:00:00", "yesterday", "unknown"):
+        assert object_store._age(since) == "of unknown age"
 
 
 def test_another_checkpoint_does_not_empty_outputs_on_a_store(bucket: str) -> None:

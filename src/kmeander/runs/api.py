@@ -21,6 +21,7 @@ from kmeander.runs.loop import Runner
 from kmeander.runs.operations.notices import Notices, checked_kinds
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import Sending
+from kmeander.sinks.contract import explained
 from kmeander.sinks.part_size import PartSize
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
@@ -360,7 +361,9 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
         )
     if outputs.model_out is not None:
         files, (folder, _) = filesystem_of(outputs.model_out), split(outputs.model_out)
-        if files.can_append and files.info(folder) is None:
+        with explained(argument("model_out", outputs.model_out)):
+            is_missing = files.can_append and files.info(folder) is None
+        if is_missing:
             raise InputError(
                 f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
                 f"{folder}."

@@ -7,7 +7,6 @@ from typing import Any
 
 from kmeander.exceptions import CheckpointError, StreamError, argument, shown
 from kmeander.preparation import Preparation
-from kmeander.runs.stored_run import check_run
 from kmeander.sinks import Sink
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 
@@ -28,7 +27,7 @@ def newest_complete(
     ----------
     folder : CheckpointFolder
     states : iterator of dict
-        Its states, newest first.
+        Its states, newest first, which `check_run` has seen.
     identity : callable
         Returns what they must have in common with this run, by the names of arguments.
     sinks : mapping
@@ -38,7 +37,6 @@ def newest_complete(
     """
     refused: StreamError | None = None
     for state in states:
-        check_run(state, sinks, folder)
         _check_identity(folder, state, identity())
         try:
             for name, sink in sinks.items():

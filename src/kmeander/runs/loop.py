@@ -24,8 +24,9 @@ from kmeander.runs.operations.notices import counted
 from kmeander.runs.outputs import sinks_of
 from kmeander.runs.profile import warnings_of
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
+from kmeander.runs.stored_run import check_run
 from kmeander.sinks import LearnedBatch, RejectedRow, Sink
-from kmeander.sinks.contract import cannot_write
+from kmeander.sinks.contract import explained
 from kmeander.sources import Source
 from kmeander.sources.batching import Batches, Batching, BatchRows
 from kmeander.sources.block import Block, Position
@@ -62,7 +63,8 @@ class Runner:
         self._is_over = False
         states = self._states()
         if self.commits.folder is not None and self.outputs.model_out is not None:
-            checkpoint.clear(self.outputs.model_out)  # of a run that was killed
+            with explained(argument("model_out", self.outputs.model_out)):
+                checkpoint.clear(self.outputs.model_out)  # of a run that was killed
         try:
             self.source.start(self._tick)
         except StoppedError:
@@ -289,8 +291,8 @@ class Runner:
 
     def _brought_up(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return a state of before there were preparations and metrics as one of now."""
-        if state.get("kind") != "run":  # refused, by and by
-            return state
+        assert self.commits.folder is not None
+        check_run(state, self._sinks, self.commits.folder)
         state = saved_model.with_preparation(state, self.source.selection.features)
         state["identity"].setdefault("metric", Settings.metric)
         if "prepare" not in state["identity"]:
@@ -370,10 +372,8 @@ class Runner:
         path = self.outputs.model_out
         if path is None:
             return
-        try:
+        with explained(argument("model_out", path)):
             saved_model.write(path, self.model, self.source.selection.features)
-        except OSError as error:
-            raise cannot_write(argument("model_out", path), error) from error
 
 
 _END: Any = object()

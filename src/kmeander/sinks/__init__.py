@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kmeander.exceptions import InputError, argument
 from kmeander.sinks.assignments import CSV, LINES, AssignmentCsv, AssignmentLines, AssignmentParquet
-from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink
+from kmeander.sinks.contract import LearnedBatch, RejectedRow, Sink, explained
 from kmeander.sinks.kafka import AssignmentTopic, Sending
 from kmeander.sinks.steps import StepLines, read_facts, read_steps
 from kmeander.storage import filesystem_of
@@ -52,7 +52,8 @@ def assignment_sink(
         return AssignmentLines(path, output)
     if path.lower().endswith(CSV):
         return AssignmentCsv(path, output)
-    found = filesystem_of(path).info(path)
+    with explained(argument(output, path)):
+        found = filesystem_of(path).info(path)
     is_folder = path.endswith("/") or (found is not None and found.kind == "folder")
     if is_folder or path.lower().endswith((".parquet", ".pq")):
         return AssignmentParquet(path, in_parts=in_parts or is_folder, output=output)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmeander.exceptions import InputError, argument
-from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
+from kmeander.sinks.contract import LearnedBatch, Position, Sink, explained
 from kmeander.sinks.line_sink import LineSink
+from kmeander.sinks.spreadsheets import without_formulas
 from kmeander.storage import filesystem_of
 from kmeander.storage.filesystem import split
 from kmeander.storage.growing import PartFolder
@@ -67,7 +68,7 @@ def csv_of(learned: LearnedBatch, *, with_names: bool) -> str:
 
     target = pa.BufferOutputStream()
     csv.write_csv(
-        table_of(learned),
+        without_formulas(table_of(learned)),
         target,
         csv.WriteOptions(
             include_header=with_names, quoting_style="needed", quoting_header="needed"
@@ -130,17 +131,19 @@ class AssignmentParquet(Sink):
 
     def is_empty(self) -> bool:
         """Whether there are no parts yet."""
-        return self._parts is None or self._parts.is_empty()
+        with explained(self.name):
+            return self._parts is None or self._parts.is_empty()
 
     def check(self, position: Position) -> None:
         """Refuse a position that speaks of parts that are not there."""
         if self._parts is not None:
-            self._parts.check(position["parts"])
+            with explained(self.name):
+                self._parts.check(position["parts"])
 
     def open(self, position: Position | None) -> None:
         """See whether the file can be written, or remove the parts after `position`."""
         self._n_parts = 0 if position is None else position["parts"]
-        try:
+        with explained(self.name):
             if self._parts is not None:
                 self._parts.open(self._n_parts)
                 return
@@ -148,8 +151,6 @@ class AssignmentParquet(Sink):
             self._files.discard_unfinished(folder, glob.escape(name))
             with suppress(_ProbedError), self._files.written(self._path):
                 raise _ProbedError
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
 
     def write(self, learned: LearnedBatch) -> None:
         """Keep the rows of a batch until there are enough for a row group."""
@@ -213,7 +214,8 @@ class AssignmentParquet(Sink):
     def _whole_or_nothing(self) -> Iterator[None]:
         """Leave nothing of a file that cannot be completed."""
         try:
-            yield
+            with explained(self.name):
+                yield
         except BaseException as error:
             writer, self._writer, self._waiting = self._writer, None, []
             with suppress(OSError, ValueError):  # what is written now is thrown away
@@ -221,8 +223,6 @@ class AssignmentParquet(Sink):
                     writer.close()
             with suppress(OSError):
                 self._target.__exit__(type(error), error, error.__traceback__)
-            if isinstance(error, OSError):
-                raise cannot_write(self.name, error) from error
             raise
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from kmeander.arrays import Centroids
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.records import Step
-from kmeander.sinks.contract import LearnedBatch, Position, Sink, cannot_write
+from kmeander.sinks.contract import LearnedBatch, Position, Sink, explained
+from kmeander.sinks.spreadsheets import without_formulas
 from kmeander.storage import filesystem_of
 from kmeander.storage.filesystem import split
 from kmeander.wire.arrow import to_batch
@@ -60,13 +61,14 @@ class CentroidTable(Sink):
     def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole
         """See whether the file can be written."""
         folder, name = split(self._path)
-        found = self._files.info(folder)
-        if self._files.can_append and (found is None or found.kind != "folder"):
-            raise StreamError(f"{self.name} cannot be written: there is no folder {folder}.")
-        found = self._files.info(self._path)
-        if found is not None and found.kind == "folder":
-            raise StreamError(f"{self.name} cannot be written: it is a folder.")
-        self._files.discard_unfinished(folder, glob.escape(name))
+        with explained(self.name):
+            found = self._files.info(folder)
+            if self._files.can_append and (found is None or found.kind != "folder"):
+                raise StreamError(f"{self.name} cannot be written: there is no folder {folder}.")
+            found = self._files.info(self._path)
+            if found is not None and found.kind == "folder":
+                raise StreamError(f"{self.name} cannot be written: it is a folder.")
+            self._files.discard_unfinished(folder, glob.escape(name))
 
     def write(self, learned: LearnedBatch) -> None:
         """Take note of the newest clusters."""
@@ -85,11 +87,8 @@ class CentroidTable(Sink):
     def _write(self) -> None:
         if self._step is None:
             return
-        try:
-            with self._files.written(self._path) as file:
-                self._write_table(file)
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
+        with explained(self.name), self._files.written(self._path) as file:
+            self._write_table(file)
         self._step = None
 
     def _write_table(self, file: IO[Any]) -> None:
@@ -97,8 +96,7 @@ class CentroidTable(Sink):
         from pyarrow import csv
 
         if self._path.lower().endswith(".csv"):
-            table = self._table()
-            csv.write_csv(table.rename_columns([*map(_as_text, table.column_names)]), file)
+            csv.write_csv(without_formulas(self._table()), file)
         else:
             pq.write_table(self._table(), file)
 
@@ -113,20 +111,3 @@ class CentroidTable(Sink):
         columns = {"cluster": step.ids, "share": step.masses / step.mass}
         columns |= self._named(step.centroids)
         return pa.Table.from_batches([to_batch(columns)])
-
-
-def _as_text(name: str) -> str:
-    """Return a name that a spreadsheet reads as text: what begins like a formula is quoted.
-
-    Examples
-    --------
-    >>> _as_text("=cmd|calc!A1"), _as_text("-1.5"), _as_text("temp")
-    ("'=cmd|calc!A1", '-1.5', 'temp')
-    """
-    if name[:1] not in ("=", "+", "-", "@", "\t", "\r"):
-        return name
-    try:
-        float(name)
-    except ValueError:
-        return f"'{name}"
-    return name

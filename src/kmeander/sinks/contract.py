@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
 Position = dict[str, Any]
 
 
-def cannot_write(what: str, error: OSError) -> StreamError:
-    """Return what to raise when a disk is full, or gone."""
-    return StreamError(
-        f"{what} cannot be written: {error.strerror or error}. What a checkpoint holds is safe: "
-        "make room, and run the same command again."
-    )
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Say in one sentence that an output cannot be written, whatever of its disk fails."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader has left: no fault of ours
+        raise
+    except OSError as error:
+        raise StreamError(
+            f"{what} cannot be written: {error.strerror or error}. What a checkpoint holds is "
+            "safe: make room, and run the same command again."
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kmeander.exceptions import InputError, shown
 from kmeander.records import Step
-from kmeander.sinks.contract import cannot_write
+from kmeander.sinks.contract import explained
 from kmeander.storage import filesystem_of
 from kmeander.storage.filesystem import joined, split
 from kmeander.storage.rotating import is_folder
@@ -43,8 +43,9 @@ class CentroidFiles:
     def clear(self) -> None:
         """Remove the files of an earlier run."""
         folder = joined(self._base, self._folder)
-        names = [name for name in self._files.names(folder) if name.endswith(".parquet")]
-        self._files.remove([joined(folder, name) for name in names])
+        with explained(self._name):
+            names = [name for name in self._files.names(folder) if name.endswith(".parquet")]
+            self._files.remove([joined(folder, name) for name in names])
 
     def apart(self, line: dict[str, Any], step: Step) -> dict[str, Any]:
         """Return the line of a Step, its centroids in a file where they are many."""
@@ -55,15 +56,13 @@ class CentroidFiles:
         assert step.ids is not None
         assert step.masses is not None
         file = f"{self._folder}/{step.index:09}.parquet"
-        try:
+        with explained(self._name):
             if not self._is_made:
                 self._files.make_folder(joined(self._base, self._folder))
                 self._is_made = True
             with self._files.written(joined(self._base, file)) as target:
                 table = centroid_table(step.ids, step.masses, step.centroids)
                 pq.write_table(table, target, use_dictionary=False, compression="none")
-        except OSError as error:
-            raise cannot_write(self._name, error) from error
         return {**line, "centroids": None, KEY: file}
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from kmeander.exceptions import StreamError, argument
-from kmeander.sinks.contract import Position, Sink, cannot_write
+from kmeander.sinks.contract import Position, Sink, explained
 from kmeander.storage.growing import GrowingOutput, growing_output
 
 
@@ -29,16 +27,19 @@ class LineSink(Sink):
     def __init__(self, path: str, output: str, grows: GrowingOutput | None = None) -> None:
         super().__init__(argument(output, path))
         if grows is None:
-            grows = _StandardOutput() if path == "-" else growing_output(path, self.name)
+            with explained(self.name):
+                grows = _StandardOutput() if path == "-" else growing_output(path, self.name)
         self._output = grows
 
     def is_empty(self) -> bool:
         """Whether there are no lines yet."""
-        return self._output.is_empty()
+        with explained(self.name):
+            return self._output.is_empty()
 
     def check(self, position: Position) -> None:
         """Refuse a position that the output does not reach."""
-        self._output.check(position)
+        with explained(self.name):
+            self._output.check(position)
 
     def open(self, position: Position | None) -> None:
         """Empty it, or cut it back to `position`."""
@@ -56,27 +57,18 @@ class LineSink(Sink):
 
     def append(self, text: str) -> None:
         """Write some lines, and hand them on at once."""
-        with self._explained():
+        with explained(self.name):
             self._output.append(text.encode())
 
     def commit(self) -> Position:
         """Make all lines last, and return where they end."""
-        with self._explained():
+        with explained(self.name):
             return self._output.commit()
 
     def close(self) -> None:
         """Close the file; standard output stays open."""
-        with self._explained():
+        with explained(self.name):
             self._output.close()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:  # the reader has left: no fault of ours
-            raise
-        except OSError as error:
-            raise cannot_write(self.name, error) from error
 
 
 class _StandardOutput(GrowingOutput):

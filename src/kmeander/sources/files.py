@@ -212,7 +212,7 @@ def _listed(path: str, reading: Reading) -> list[str]:
         return [path]
     if there is not None:
         inside = (joined(path, name) for name in explained(path, lambda: files.names(path)))
-        found = [file for file in inside if _is_data(files, file, reading)]
+        found = explained(path, lambda: [file for file in inside if _is_data(files, file, reading)])
     elif glob.has_magic(path):
         found = explained(path, lambda: files.matching(path))
     else:
@@ -225,7 +225,8 @@ def _listed(path: str, reading: Reading) -> list[str]:
     if reading.follow:
         raise InputError(f"{argument('follow', True)} reads one file, {path} means {len(found)}.")
     if reading.order == "time":
-        return sorted(found, key=lambda file: (_modified(files, file), file))
+        changed = explained(path, lambda: {file: _modified(files, file) for file in found})
+        return sorted(found, key=lambda file: (changed[file], file))
     return sorted(found)
 
 

@@ -50,6 +50,7 @@ class CheckpointFolder:
         try:
             self._held.enter_context(self._files.locked(self.path))
             self._files.discard_unfinished(self.path, "checkpoint-*")  # of a run that was killed
+            self._newest = max(self._numbers(), default=-1)
         except InUseError as error:
             raise CheckpointError(f"{self.name} {error}") from None
         except OSError as error:
@@ -80,7 +81,11 @@ class CheckpointFolder:
         """
         damaged: CheckpointError | None = None
         n_whole = 0
-        for number in reversed(self._numbers()):
+        try:
+            numbers = self._numbers()
+        except OSError as error:
+            raise self._failure("read", error) from error
+        for number in reversed(numbers):
             self._seen.append(number)
             try:
                 state = checkpoint.read(self._file(number))
@@ -121,11 +126,18 @@ class CheckpointFolder:
         """Write a state, and let go of those before the last two."""
         try:
             numbers = self._numbers()
+            if numbers and numbers[-1] > self._newest:
+                raise CheckpointError(
+                    f"{self._file(numbers[-1])} was written by another run, while this one was "
+                    "going on: nothing locks the folder where it lies, or the lock was removed. "
+                    "End one of the two, and run the same command again."
+                )
             following = numbers[-1] + 1 if numbers else 0
             checkpoint.write(self._file(following), {**state, "layout": LAYOUT})
+            self._newest = following
             self._files.remove(self._file(number) for number in numbers[: 1 - KEPT])
         except OSError as error:
-            if self._files.info(self.path) is None:
+            if self._is_gone():
                 raise CheckpointError(
                     f"{self.name} was removed while the run was going on. Put it back, and run the "
                     f"same command again; or begin anew with another {argument('checkpoint')}."
@@ -134,6 +146,12 @@ class CheckpointFolder:
                 f"{self.name} cannot be written: {error.strerror or error}. What was "
                 "committed before is safe: make room, and run the same command again."
             ) from error
+
+    def _is_gone(self) -> bool:
+        try:
+            return self._files.info(self.path) is None
+        except OSError:  # it may be there
+            return False
 
     def close(self) -> None:
         """Let others use the folder."""

@@ -26,6 +26,14 @@ class Disk:
         """Open a file of bytes, as `open` does."""
         return Path(path).open(mode, buffering)  # the caller closes it
 
+    def stat(self, path: str) -> os.stat_result:
+        """Return what is known of a file or folder, as `os.stat` does."""
+        return Path(path).stat()
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a folder."""
+        return os.listdir(path)  # noqa: PTH208  # names, no paths
+
     def sync(self, file: IO[Any]) -> None:
         """Make the contents of an open file last."""
         file.flush()

@@ -29,7 +29,7 @@ class LocalFileSystem(FileSystem):
     def info(self, path: str) -> FileInfo | None:
         """Return what is at `path`, or None where nothing is."""
         try:
-            found = Path(path).stat()
+            found = disk().stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         kind = "device"
@@ -41,7 +41,11 @@ class LocalFileSystem(FileSystem):
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, in order; none where there is no folder."""
-        return sorted(os.listdir(folder)) if Path(folder).is_dir() else []  # noqa: PTH208
+        return sorted(disk().names(folder)) if self._is_folder(folder) else []
+
+    def _is_folder(self, path: str) -> bool:
+        found = self.info(path)
+        return found is not None and found.kind == "folder"
 
     def matching(self, pattern: str) -> list[str]:
         """Return the files whose paths match a pattern, in order."""
@@ -80,8 +84,8 @@ class LocalFileSystem(FileSystem):
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it, each of which its parent remembers."""
         folder, missing = Path(path), list[Path]()
-        while not folder.is_dir():
-            if folder.exists() and missing:
+        while not self._is_folder(str(folder)):
+            if missing and self.info(str(folder)) is not None:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
             missing.append(folder)
             folder = folder.parent
@@ -140,6 +144,6 @@ class LocalFileSystem(FileSystem):
 def is_same_file(file: IO[Any], path: str) -> bool:
     """Whether an open file is still the one at `path`; one that was removed or replaced is not."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
+        return os.path.samestat(os.fstat(file.fileno()), disk().stat(path))
     except FileNotFoundError:
         return False

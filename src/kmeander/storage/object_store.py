@@ -6,15 +6,18 @@ its name decides. Nothing can be appended to.
 
 from __future__ import annotations
 
+import errno
 import getpass
 import hashlib
 import json
 import os
+import secrets
 import socket
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -127,25 +130,26 @@ class ObjectStore(FileSystem):
     def locked(self, folder: str) -> Iterator[None]:
         """Hold a lock that is an object which only one can create.
 
-        Nobody removes it for a run that is killed, so the next run on the same machine may: that
-        no other of this machine holds it is said by a lock on this machine.
+        Nobody removes it for a run that is killed, so the next run on the same machine may: a lock
+        on this machine says that no other run here holds it, a token beside that one, which is
+        drawn once, that it was made from here. Names of machines do not say so: many have the same.
         """
         path = joined(folder, LOCK)
-        here = Path(tempfile.gettempdir(), f"kmeander-{getpass.getuser()}")
-        place = here / hashlib.sha256(path.encode()).hexdigest()[:16]
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = {
-            "host": socket.gethostname(),
-            "user": getpass.getuser(),
-            "process": os.getpid(),
-            "since": _now().isoformat(),
-        }
+        place = _own_folder() / hashlib.sha256(path.encode()).hexdigest()[:16]
+        place.mkdir(exist_ok=True)
         with LocalFileSystem().locked(str(place)):
+            owner = {
+                "host": socket.gethostname(),
+                "user": _user(),
+                "process": os.getpid(),
+                "since": _now().isoformat(),
+                "token": _token(place / "token"),
+            }
             self._create(path, owner)
             try:
                 yield
             finally:
-                self.remove([path])
+                self._release(path, owner)
 
     def _create(self, path: str, owner: dict[str, Any]) -> None:
         data = json.dumps(owner).encode()
@@ -155,8 +159,7 @@ class ObjectStore(FileSystem):
                 return
             except FileExistsError:
                 held = _owner(self._store.cat_file(path))
-            # Who holds the lock of this machine, and finds itself there, was killed.
-            if all(held[key] == owner[key] for key in ("host", "user")):
+            if held["token"] == owner["token"]:  # its run was killed
                 self._store.pipe_file(path, data)
                 return
         raise InUseError(
@@ -165,10 +168,46 @@ class ObjectStore(FileSystem):
             f"if that machine was killed, remove {path}."
         )
 
+    def _release(self, path: str, owner: dict[str, Any]) -> None:
+        """Remove a lock, unless somebody has given it to another run."""
+        with _as_os_errors(), suppress(FileNotFoundError):
+            if _owner(self._store.cat_file(path)) == owner:
+                self._store.rm_file(path)
+
+
+def _user() -> str:
+    """Return who runs this; in containers that may be somebody without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _own_folder() -> Path:
+    """Return a folder of this machine that only this user writes to, though its name is known."""
+    folder = Path(tempfile.gettempdir(), f"kmeander-{_user()}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    is_ours = os.name != "posix" or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
+    if not is_ours or not stat.S_ISDIR(found.st_mode):
+        raise PermissionError(
+            errno.EPERM, f"{folder} is somebody else's, or open to others: remove it, or set TMPDIR"
+        )
+    return folder
+
+
+def _token(path: Path) -> str:
+    """Return what tells locks that were made from here from those of other machines."""
+    token = path.read_text(encoding="ascii") if path.exists() else ""
+    if not token:
+        token = secrets.token_hex(16)
+        path.write_text(token, encoding="ascii")
+    return token
+
 
 def _owner(data: bytes) -> dict[str, Any]:
     """Return what a lock says of its owner."""
-    unknown = dict.fromkeys(("host", "user", "process", "since"), "unknown")
+    unknown = dict.fromkeys(("host", "user", "process", "since", "token"), "unknown")
     try:
         held = json.loads(data)
     except ValueError:
@@ -182,9 +221,11 @@ def _now() -> datetime:
 
 def _age(since: str) -> str:
     try:
-        return f"{_now() - datetime.fromisoformat(since)} ago"
+        age = _now() - datetime.fromisoformat(since)
     except (TypeError, ValueError):
         return "of unknown age"
+    # Clocks of two machines differ, and are set.
+    return f"{age} ago" if age >= timedelta(0) else "of unknown age"
 
 
 @contextmanager
