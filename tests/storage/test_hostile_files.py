@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kmeander
@@ -138,6 +139,94 @@ def test_a_model_file_of_other_parts_is_refused(
     checkpoint.write(path, {**state, name: value})
     with pytest.raises(CheckpointError):
         kmeander.load(path)
+
+
+def prepared() -> dict[str, Any]:
+    """The state of a model that prepares a category, a truth and two numbers."""
+    rng = np.random.default_rng(0)
+    estimator = ForgetfulKMeans(3, prepare="auto", random_state=0)
+    for _ in range(3):
+        columns = {name: rng.normal(size=60) for name in "ab"}
+        colours = pd.Series(rng.choice(["red", "green"], size=60))
+        estimator.partial_fit(pd.DataFrame({**columns, "c": colours, "d": columns["a"] > 0}))
+    state: dict[str, Any] = estimator._model.state()
+    return state
+
+
+PREPARED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a group of a giant number": lambda it: it["scale"].update(groups=np.array([0, 1, 2**62])),
+    "rows of one number kept": lambda it: it["scale"].update(kept=np.zeros(3)),
+    "an infinite median": lambda it: it["scale"].update(fill=np.full(3, np.inf)),
+    "a unit of 0": lambda it: it["scale"].update(unit=np.zeros(3)),
+    "a scale of no kind": lambda it: it["scale"].update(word="log"),
+    "counts of other levels": lambda it: it["frequencies"].update(c=np.ones(2)),
+    "counts of no column": lambda it: it["frequencies"].update(z=np.ones(3)),
+    "a column without a plan": lambda it: it["plans"].pop(),
+    "a plan of another column": lambda it: it["plans"][0].update(name="z"),
+    "a plan that does what nobody knows": lambda it: it["plans"][0].update(action="guess"),
+    "a plan that makes too much": lambda it: it["plans"][0].update(outputs=["a", "b"]),
+    "a column of width 0": lambda it: it["columns"][0].__setitem__(2, 0),
+    "two columns of one name": lambda it: it["columns"][0].__setitem__(0, "b"),
+}
+
+
+@pytest.mark.parametrize("spoil", PREPARED.values(), ids=PREPARED)
+def test_a_preparation_that_no_stream_leads_to_is_refused(
+    spoil: Callable[[dict[str, Any]], object],
+) -> None:
+    state = prepared()
+    assert FSKM.from_state(state).n_steps == 3
+    spoil(state["preparation"])
+    with pytest.raises(CheckpointError, match="the state of FSKM is none that kmeander has writt"):
+        FSKM.from_state(state)
+
+
+@pytest.mark.parametrize("name", ["model", "feature_names_in"])
+def test_a_model_file_without_a_part_is_refused(
+    name: str, state: dict[str, Any], tmp_path: Path
+) -> None:
+    del state[name]
+    checkpoint.write(tmp_path / "model", state)
+    with pytest.raises(CheckpointError, match=f"it has no {name}"):
+        kmeander.load(tmp_path / "model")
+
+
+def spoil_form(state: dict[str, Any]) -> None:
+    state["position"]["source"]["place"]["forms"] = {"a": {"shape": "round"}}
+
+
+RUNS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no source": lambda state: state["position"].pop("source"),
+    "no period": lambda state: state["position"].pop("period"),
+    "an identity that is a number": lambda state: state.update(identity=3),
+    "a model without settings": lambda state: state["model"].pop("settings"),
+    "a column of no known form": spoil_form,
+}
+
+
+@pytest.mark.parametrize("spoil", RUNS.values(), ids=RUNS)
+def test_a_checkpoint_of_a_run_that_lacks_or_invents_a_part_is_refused(
+    spoil: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(60)))
+    settings: dict[str, Any] = {"checkpoint": tmp_path / "c", "batch_size": 20}
+    kmeander.run(path, 2, **settings)
+    newest = max((tmp_path / "c").glob("*.ckpt"))
+    state = checkpoint.read(newest)
+    spoil(state)
+    checkpoint.write(newest, state)
+    with pytest.raises(CheckpointError, match="holds a checkpoint that kmeander has not written"):
+        kmeander.run(path, 2, **settings)
+
+
+def test_a_model_of_a_column_that_does_not_vary_is_taken() -> None:
+    """Its scores are as large as the kernel writes any."""
+    model = ForgetfulKMeans(3, prepare="auto", random_state=0)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        model.partial_fit(np.column_stack([rng.normal(size=100), np.full(100, 5.0)]))
+    assert FSKM.from_state(model._model.state()).n_steps == 30
 
 
 def test_a_state_that_was_not_touched_is_taken(state: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from kmeander.arrays import LARGEST_VALUE
 from kmeander.exceptions import InputError
 from kmeander.models.rho_choice import RHOS
-from kmeander.plain_values import PlainValues, are_moderate, is_number, is_plain, is_whole
+from kmeander.plain_values import PlainValues, is_number, is_whole
+from kmeander.preparation.stored_preparation import check_preparation
 
 _FLOATS = (np.float64, np.float32)
 _LARGEST = 1e300  # square of what is far, or inverse of a deviation, that the kernel takes
@@ -30,11 +31,11 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
     # Rows that a preparation keeps may lack values, which are NaN there.
     _refuse_nan({name: plain[name] for name in plain if name != "preparation"}, "it")
     state = PlainValues(plain, "it")
-    preparation = state.inside("preparation", None)
-    if preparation is not None:
-        _check_preparation(preparation)
     n_steps = state.whole("n_steps", least=0)
     d = state.whole("n_features", None if n_steps == 0 else ..., least=1)
+    preparation = state.inside("preparation", None)
+    if preparation is not None:
+        check_preparation(preparation, d)
     state.whole("concept", None)
     state.number("expected_error", None, least=0.0)
     state.number("waiting_within", ... if "waiting_within" in plain else 0.0, least=0.0)
@@ -198,25 +199,6 @@ def _weights(
         rule=f"of numbers from 0 to {most:g}",
     )  # fmt: skip
     return found
-
-
-def _check_preparation(preparation: PlainValues) -> None:
-    preparation.inside("rules")
-    preparation.inside("frequencies")
-    preparation.items(
-        "columns",
-        each=lambda one: isinstance(one, list | tuple) and all(map(is_plain, one)),
-        rule="columns",
-    )
-    preparation.items("plans", each=lambda one: isinstance(one, Mapping), rule="objects")
-    scale = preparation.inside("scale")
-    unit = scale.array("unit", shape=(None,), fits=_is_unit, rule="of numbers above 0")
-    for name in ("shift", "fill"):
-        scale.array(name, None, shape=unit.shape, fits=are_moderate)
-
-
-def _is_unit(found: NDArray[Any]) -> bool:
-    return are_moderate(found) and bool((found > 0).all())
 
 
 def _refuse_nan(value: Any, where: str) -> None:

@@ -6,12 +6,17 @@ The model sees to its own part (`models.stored_state`), each output to where it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from kmeander.exceptions import CheckpointError, InputError, shown
 from kmeander.plain_values import PlainValues, are_moderate, is_plain
 from kmeander.runs.operations.notices import check_waiting
+from kmeander.sources.numerals import ColumnForm
 from kmeander.storage.checkpoint_folder import CheckpointFolder
+
+# What is kept of how a column of CSV is written.
+_FORM = sorted(entry.name for entry in fields(ColumnForm))
 
 
 def check_run(state: Mapping[str, Any], outputs: Iterable[str], folder: CheckpointFolder) -> None:
@@ -33,12 +38,17 @@ def check_run(state: Mapping[str, Any], outputs: Iterable[str], folder: Checkpoi
         if not all(map(_is_said, state["identity"].values())):
             raise InputError("it belongs to a run whose arguments are no plain values.")
         given.text("instruction_set")
-        n_features = given.inside("model").whole("n_features", None)
+        model = given.inside("model")
+        model.inside("settings")
+        n_features = model.whole("n_features", None)
         ends = given.inside("outputs")
         missing = [name for name in outputs if name not in ends]
         if missing:
             raise InputError(f"it does not know where {missing[0]} ends.")
         position = given.inside("position")
+        missing = [name for name in ("period", "source") if name not in position]
+        if missing:
+            raise InputError(f"its position has no {missing[0]}.")
         position.whole("period", None)
         source = position.inside("source", None)
         if source is not None:
@@ -78,6 +88,13 @@ def _check_position(source: PlainValues) -> None:
         place = source.inside("place")
         place.whole("row", least=0)
         place.whole("byte", 0, least=0)
+        forms = place.inside("forms", None)
+        for column in () if forms is None else forms.names():
+            form = forms.inside(column)
+            if sorted(form.names()) != _FORM:
+                raise InputError(f"it has a column {shown(column)} of which nobody knows the form.")
+            for name in _FORM:
+                form.text(name)
         return
     source.whole("row", least=0)
     offsets = source.inside("offsets", None)

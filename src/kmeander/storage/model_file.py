@@ -76,6 +76,9 @@ def _check(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Refuse a file whose parts are not what they are taken for; the model sees to its own."""
     try:
         given = PlainValues(state, "it")
+        missing = [name for name in ("feature_names_in", "model") if name not in given]
+        if missing:
+            raise InputError(f"it has no {missing[0]}.")
         given.text("instruction_set")
         params = given.inside("params")
         params.whole("n_clusters", least=1)
