@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 from kmeander.exceptions import ArgumentError, KmeanderError, arguments_written_by
@@ -57,6 +59,8 @@ for verb in (run, check, predict, report, watch, rho, simulate, experiment):
 
 def main() -> None:
     """Entry point: a KmeanderError is one line and exit code 1, wrong usage 2."""
+    if sys.stderr is None:  # closed, as some that start programs leave it
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # until the program ends
     try:
         app()
     except ArgumentError as error:

@@ -80,6 +80,10 @@ class PlainValues:
         """Return a text that can be written."""
         return self._taken(name, default, "text", is_text, least=-math.inf)
 
+    def file(self, name: str) -> Any:
+        """Return the name of a file, which need not be UTF-8."""
+        return self._taken(name, ..., "the name of a file", _is_string, least=-math.inf)
+
     def items(
         self, name: str, default: Any = ..., *, each: Callable[[Any], bool], rule: str
     ) -> Any:
@@ -165,6 +169,10 @@ def is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _is_truth(value: Any) -> bool:

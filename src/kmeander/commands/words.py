@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from kmeander.exceptions import printable
@@ -42,13 +43,16 @@ def log_as(name: str | None) -> None:
 def say(line: str, level: str = "info") -> None:
     """Write a line to stderr; names of columns and files may hold anything.
 
+    Where nobody can be told, since a terminal is gone or a disk of logs full, a run goes on.
+
     Parameters
     ----------
     line : str
     level : {"info", "warning", "error"}
         Only a log says it.
     """
-    print(_written(printable(line), level), file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(_written(printable(line), level), file=sys.stderr, flush=True)
 
 
 def count(number: int, what: str) -> str:

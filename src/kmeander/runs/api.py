@@ -25,6 +25,7 @@ from kmeander.sinks.contract import explained
 from kmeander.sinks.part_size import PartSize
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
+from kmeander.sources.files import would_read
 from kmeander.storage import filesystem_of
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.storage.filesystem import is_address, split
@@ -276,7 +277,10 @@ def run(
         part_size=_part_size(steps_part, time_column),
         sending=Sending(kafka, kafka_transactions, control.notify, lambda: control.is_stopped),
     )
-    _check_outputs(outputs, source)
+    reading = Reading(
+        format, header, order, follow, delimiter, decimal, encoding, comment, na_values
+    )
+    _check_outputs(outputs, source, reading)
     with ExitStack() as stack:
         folder = None
         if checkpoint is not None:
@@ -293,9 +297,7 @@ def run(
                 time_unit=time_unit,
                 metric=settings.limits.metric,
             ),
-            Reading(
-                format, header, order, follow, delimiter, decimal, encoding, comment, na_values
-            ),
+            reading,
             group=group,
             start=start,
             kafka_options=kafka,
@@ -341,11 +343,11 @@ def _file_of(bad_rows: PathLike) -> str | None:
     return path
 
 
-def _check_outputs(outputs: Outputs, source: Any) -> None:
+def _check_outputs(outputs: Outputs, source: Any, reading: Reading) -> None:
     """Refuse to write over the source, or two things to one file."""
     for option, path in outputs.paths.items():
         for other, its_path in outputs.paths.items():
-            if other < option and its_path == path:
+            if other < option and _is_one(path, its_path):
                 raise ArgumentError(
                     f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
                     "overwrite the other."
@@ -353,6 +355,11 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
         if isinstance(source, str | os.PathLike) and _is_same(path, os.fspath(source)):
             raise ArgumentError(
                 f"{argument(option, path)} would overwrite the source. Name another file."
+            )
+        if isinstance(source, str | os.PathLike) and would_read(os.fspath(source), path, reading):
+            raise ArgumentError(
+                f"{argument(option, path)} would lie among the files of the source, and be read as "
+                "one of them by the next run. Name another folder."
             )
     if outputs.sending.transactions and not (outputs.assignments or "").startswith(SCHEME):
         raise ArgumentError(
@@ -368,6 +375,13 @@ def _check_outputs(outputs: Outputs, source: Any) -> None:
                 f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
                 f"{folder}."
             )
+
+
+def _is_one(path: str, other: str) -> bool:
+    """Whether two paths, which may not be there yet, mean one file."""
+    if is_address(path) or is_address(other) or "-" in (path, other):
+        return path == other
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _is_same(path: str, source: str) -> bool:

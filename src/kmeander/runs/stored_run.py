@@ -84,7 +84,7 @@ def _check_position(source: PlainValues) -> None:
     if "file" in source:
         for name in ("index", "start"):
             source.whole(name, least=0)
-        source.text("file")
+        source.file("file")
         place = source.inside("place")
         place.whole("row", least=0)
         place.whole("byte", 0, least=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,7 +14,6 @@ from kmeander.sinks.contract import LearnedBatch, Position, Sink, explained
 from kmeander.sinks.line_sink import LineSink
 from kmeander.sinks.spreadsheets import without_formulas
 from kmeander.storage import filesystem_of
-from kmeander.storage.filesystem import split
 from kmeander.storage.growing import PartFolder
 from kmeander.wire.arrow import to_arrow, to_numpy
 
@@ -67,13 +65,17 @@ def csv_of(learned: LearnedBatch, *, with_names: bool) -> str:
     from pyarrow import csv
 
     target = pa.BufferOutputStream()
-    csv.write_csv(
-        without_formulas(table_of(learned)),
-        target,
-        csv.WriteOptions(
-            include_header=with_names, quoting_style="needed", quoting_header="needed"
-        ),
+    options = csv.WriteOptions(
+        include_header=with_names, quoting_style="needed", quoting_header="needed"
     )
+    try:
+        csv.write_csv(without_formulas(table_of(learned)), target, options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        kind = learned.keys.schema.field(0).type
+        raise InputError(
+            f"the id column is of type {kind}, which CSV cannot hold ({error}). Write .ndjson or "
+            ".parquet instead."
+        ) from error
     text: str = target.getvalue().to_pybytes().decode()
     return text
 
@@ -147,8 +149,7 @@ class AssignmentParquet(Sink):
             if self._parts is not None:
                 self._parts.open(self._n_parts)
                 return
-            folder, name = split(self._path)
-            self._files.discard_unfinished(folder, glob.escape(name))
+            self._files.clear(self._path)
             with suppress(_ProbedError), self._files.written(self._path):
                 raise _ProbedError
 

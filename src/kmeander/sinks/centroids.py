@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -60,7 +59,7 @@ class CentroidTable(Sink):
 
     def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole
         """See whether the file can be written."""
-        folder, name = split(self._path)
+        folder, _ = split(self._path)
         with explained(self.name):
             found = self._files.info(folder)
             if self._files.can_append and (found is None or found.kind != "folder"):
@@ -68,7 +67,7 @@ class CentroidTable(Sink):
             found = self._files.info(self._path)
             if found is not None and found.kind == "folder":
                 raise StreamError(f"{self.name} cannot be written: it is a folder.")
-            self._files.discard_unfinished(folder, glob.escape(name))
+            self._files.clear(self._path)
 
     def write(self, learned: LearnedBatch) -> None:
         """Take note of the newest clusters."""

@@ -58,7 +58,8 @@ class LineSink(Sink):
     def append(self, text: str) -> None:
         """Write some lines, and hand them on at once."""
         with explained(self.name):
-            self._output.append(text.encode())
+            # Names of files need not be UTF-8; in JSON this is half a surrogate pair, as elsewhere.
+            self._output.append(text.encode(errors="backslashreplace"))
 
     def commit(self) -> Position:
         """Make all lines last, and return where they end."""

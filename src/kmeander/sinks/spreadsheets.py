@@ -37,6 +37,10 @@ def _without_formulas(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):  # which CSV is not written of
+        column = column.cast(pa.large_string())
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not is_text or not pc.any(pc.match_substring_regex(column, _FORMULA)).as_py():
         return column

@@ -12,7 +12,7 @@ from typing import Any
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.json_text import from_json
 from kmeander.records import Step
-from kmeander.sinks.contract import LearnedBatch, Position
+from kmeander.sinks.contract import LearnedBatch, Position, explained
 from kmeander.sinks.large_centroids import FOLDER, CentroidFiles, with_centroids
 from kmeander.sinks.line_sink import LineSink
 from kmeander.sinks.part_size import PartSize
@@ -50,16 +50,18 @@ class StepLines(LineSink):
         part_size: PartSize | None = None,
     ) -> None:
         self._parts: RotatingFolder | None = None
-        if path != "-" and is_folder(path):
-            self._parts = RotatingFolder(path, argument("steps", path), ENDING, beside=[FOLDER])
-        elif part_size is not None:
+        name = argument("steps", path)
+        with explained(name):
+            self._centroids = None if path == "-" else CentroidFiles(path, name)
+            if path != "-" and is_folder(path):
+                self._parts = RotatingFolder(path, name, ENDING, beside=[FOLDER])
+        if self._parts is None and part_size is not None:
             raise InputError(
                 f"{argument('steps_part')} says when a part of a folder is full, but "
                 f"{argument('steps', path)} is none. End it with /."
             )
         super().__init__(path, "steps", self._parts)
         self._part_size = part_size or PartSize()
-        self._centroids = None if path == "-" else CentroidFiles(path, self.name)
         self._facts = facts
         self._words = words
         self._head: dict[str, Any] | None = None  # the first line of the open part

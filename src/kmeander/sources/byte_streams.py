@@ -62,6 +62,12 @@ def open_bytes(path: str, *, follow: bool = False) -> ByteStream:
             f"{argument('follow', True)} cannot read {path}: a compressed file does not grow by "
             "rows."
         )
+    found = explained(path, lambda: filesystem_of(path).info(path))
+    if follow and found is not None and found.kind == "device":
+        raise InputError(
+            f"{argument('follow', True)} cannot read {path}: a pipe does not grow, it is read as "
+            f"it comes. Leave {argument('follow')} out."
+        )
     opened: FileBytes = explained(path, lambda: FileBytes(path, follow=follow))
     return opened
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,7 @@ from kmeander.sources.selection import Selection, Wanted
 from kmeander.sources.text_files import TextFile
 from kmeander.sources.text_formats import JsonFormat
 from kmeander.storage import filesystem_of
-from kmeander.storage.filesystem import FileSystem, joined, split
+from kmeander.storage.filesystem import FileSystem, is_address, joined, split
 
 FORMATS = ("csv", "tsv", "ndjson", "json", "parquet", "arrow")
 _ENDINGS = {
@@ -188,6 +190,18 @@ def read_file(path: str, columns: Sequence[str] | None = None) -> tuple[list[str
     return list(source.selection.features), np.concatenate([block.points for block in blocks])
 
 
+def would_read(source: str, path: str, reading: Reading) -> bool:
+    """Whether a new file at `path` would be one of those that a folder or a pattern means."""
+    if is_address(source) or is_address(path) or "-" in (source, path) or path.endswith("/"):
+        return False
+    if not _has_data_name(Path(path).name, reading):
+        return False
+    if Path(source).is_dir():
+        return os.path.realpath(Path(path).parent) == os.path.realpath(source)
+    here = Path.cwd()
+    return glob.has_magic(source) and (here / path).match(str(here / source))
+
+
 def _placed(block: Block, index: int, name: str, start: int) -> Block:
     inside = block.position_at
 
@@ -200,6 +214,8 @@ def _placed(block: Block, index: int, name: str, start: int) -> Block:
 def _listed(path: str, reading: Reading) -> list[str]:
     """Return the files that `path` means."""
     if path == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed. Name a file, or send rows through a pipe.")
         if reading.follow:
             raise InputError(
                 f"{argument('follow', True)} is for files: standard input is read as it comes "
@@ -235,11 +251,16 @@ def _ending(path: Path) -> str:
 
 
 def _is_data(files: FileSystem, path: str, reading: Reading) -> bool:
-    name = Path(split(path)[1])
-    if name.name.startswith((".", "_")) or (reading.form is None and _ending(name) not in _ENDINGS):
+    if not _has_data_name(split(path)[1], reading):
         return False
     found = files.info(path)
     return found is not None and found.kind == "file"
+
+
+def _has_data_name(name: str, reading: Reading) -> bool:
+    if name.startswith((".", "_")):
+        return False
+    return reading.form is not None or _ending(Path(name)) in _ENDINGS
 
 
 def _modified(files: FileSystem, path: str) -> int:

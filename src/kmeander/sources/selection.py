@@ -12,6 +12,7 @@ from kmeander.kmeans.metric import EUCLIDEAN, Metric
 from kmeander.preparation import Preparation
 
 UNITS = ("s", "ms", "us", "ns")  # of numbers that are times
+MOST_NAMES = 50  # in one message
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,7 @@ def _meant(patterns: Sequence[str], names: Sequence[str], source: str) -> list[s
     for pattern in patterns:
         fitting = [pattern] if pattern in names else [n for n in names if _fits(n, pattern)]
         if not fitting:
-            raise InputError(
-                f"{source} has no column {pattern!r}. It has {', '.join(map(repr, names))}."
-            )
+            raise InputError(f"{source} has no column {pattern!r}. It has {_listed(names)}.")
         found |= dict.fromkeys(fitting)
     return list(found)
 
@@ -189,3 +188,18 @@ class Selection:
                 f"to cluster with {argument('columns', ...)}, or leave this one out with "
                 f"{argument('exclude', [extra])}."
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as messages show them: not all of thousands.
+
+    Examples
+    --------
+    >>> _listed(["a", "b"])
+    "'a', 'b'"
+    >>> _listed([f"c{number}" for number in range(100)])[-28:]
+    "7', 'c48', 'c49' and 50 more"
+    """
+    shown = ", ".join(map(repr, names[:MOST_NAMES]))
+    more = len(names) - MOST_NAMES
+    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -7,7 +7,6 @@ before it. In the header an array is ``{"$array": n}``, and ``arrays[n]`` is its
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import math
@@ -137,8 +136,7 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
 
 def clear(path: str | os.PathLike[str]) -> None:
     """Remove what writers of `path` have left aside when they were killed."""
-    folder, name = split(os.fspath(path))
-    filesystem_of(folder).discard_unfinished(folder, glob.escape(name))
+    filesystem_of(os.fspath(path)).clear(os.fspath(path))
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -72,6 +72,10 @@ class FileSystem(ABC):
         """Remove what writers that were killed have left of files whose names match a pattern."""
 
     @abstractmethod
+    def clear(self, path: str) -> None:
+        """Remove what writers of one file that were killed have left."""
+
+    @abstractmethod
     def locked(self, folder: str) -> AbstractContextManager[None]:
         """Keep other runs out of a folder; `InUseError` where one is in it."""
 

@@ -78,6 +78,8 @@ class GrowingFile(GrowingOutput):
         self._end = 0
         self._is_named = False
         found = filesystem_of(path).info(path)
+        if found is not None and found.kind == "folder":
+            raise StreamError(f"{name} cannot be written: it is a folder. Name a file in it.")
         self._is_device = found is not None and found.kind == "device"  # nothing to cut or to sync
 
     @property

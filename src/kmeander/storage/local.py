@@ -7,6 +7,7 @@ import fnmatch
 import glob
 import os
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -62,7 +63,7 @@ class LocalFileSystem(FileSystem):
     @contextmanager
     def written(self, path: str) -> Iterator[IO[Any]]:
         """Write a file aside, sync it, rename it, and sync the folder."""
-        target = os.path.realpath(path) if Path(path).is_symlink() else path
+        target = _written_at(path)
         known = self.info(target)
         if known is not None and known.kind == "device":  # renaming would put a file in its place
             with disk().open(target, "wb") as device:
@@ -73,6 +74,8 @@ class LocalFileSystem(FileSystem):
         try:
             with disk().open(aside, "xb") as file:
                 yield file
+                if known is not None:  # who may read it stays as it was
+                    shutil.copymode(target, aside)
                 disk().sync(file)
             disk().rename(aside, target)
         except BaseException:
@@ -116,6 +119,11 @@ class LocalFileSystem(FileSystem):
         ]
         self.remove(joined(folder, name) for name in left)
 
+    def clear(self, path: str) -> None:
+        """Remove what writers of one file have left, beside the file that a link means."""
+        folder, name = split(_written_at(path))
+        self.discard_unfinished(folder, glob.escape(name))
+
     @contextmanager
     def locked(self, folder: str) -> Iterator[None]:
         """Hold a lock that ends with this process, however it ends."""
@@ -139,6 +147,11 @@ class LocalFileSystem(FileSystem):
             yield
         finally:
             lock.release()
+
+
+def _written_at(path: str) -> str:
+    """Return where a file is written: a link stays one."""
+    return os.path.realpath(path) if Path(path).is_symlink() else path
 
 
 def is_same_file(file: IO[Any], path: str) -> bool:

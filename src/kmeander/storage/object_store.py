@@ -126,6 +126,9 @@ class ObjectStore(FileSystem):
     def discard_unfinished(self, folder: str, names: str = "*") -> None:
         """Remove nothing: what was not put as a whole is not there."""
 
+    def clear(self, path: str) -> None:
+        """Remove nothing."""
+
     @contextmanager
     def locked(self, folder: str) -> Iterator[None]:
         """Hold a lock that is an object which only one can create.
