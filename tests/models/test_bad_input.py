@@ -20,6 +20,7 @@ from kmeander import (
     InputError,
     InputTypeError,
     PrivilegedKMeans,
+    kmeans_error,
     kmeans_plusplus,
     weighted_lloyd,
 )
@@ -476,6 +477,31 @@ def test_fit_on_too_few_distinct_points_warns_as_scikit_learn_does() -> None:
     # The idle centroids are there when the stream needs them.
     estimator.partial_fit([[7.0], [7.0], [9.0], [0.1]])
     assert (estimator.cluster_weights_ > 0).all()
+
+
+@pytest.mark.parametrize(("spread", "off"), [(1e-6, 0.05), (1e-5, 0.005), (1e-2, 1e-6)])
+def test_where_the_spread_is_a_few_roundings_labels_are_right_and_errors_nearly(
+    spread: float, off: float
+) -> None:
+    """Next to 1e9 lie numbers 1.2e-7 apart; long double tells what errors are."""
+    rng = np.random.default_rng(0)
+    model = ForgetfulKMeans(3, rho=1.0, max_batches=9, forgetting="fixed", random_state=0)
+    batches = [1e9 + spread * rng.normal(size=(500, 2)) for _ in range(4)]
+    for points in batches:
+        model.partial_fit(points)
+    centroids = model.cluster_centers_.astype(np.longdouble)
+
+    def squared(points: NDArray[np.float64]) -> NDArray[Any]:
+        gaps = points.astype(np.longdouble)[:, np.newaxis] - centroids
+        found: NDArray[Any] = (gaps * gaps).sum(axis=2)
+        return found
+
+    assert model.labels_.tolist() == squared(batches[-1]).argmin(axis=1).tolist()
+    exact = float(squared(np.concatenate(batches)).min(axis=1).mean())
+    assert model.surrogate_error_ == pytest.approx(exact, rel=off, abs=0.0)
+    newest = float(squared(batches[-1]).min(axis=1).mean())
+    found = kmeans_error(batches[-1], model.cluster_centers_)
+    assert found == pytest.approx(newest, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize(

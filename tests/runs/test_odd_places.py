@@ -38,7 +38,8 @@ def test_an_output_that_is_a_folder_is_one_sentence(readings: Path, tmp_path: Pa
         with pytest.raises(StreamError) as caught:
             run(readings, 3, assignments=tmp_path / "out.ndjson", checkpoint=checkpoint, **QUIET)
         assert str(caught.value) == (
-            f'assignments="{tmp_path}/out.ndjson" cannot be written: it is a folder. Name a file in it.'
+            f'assignments="{tmp_path}/out.ndjson" cannot be written: it is a folder. Name a file '
+            "in it."
         )
 
 
