@@ -1,13 +1,14 @@
-"""What metrics and notices cost a run of many small batches, and whether its memory stays flat.
+"""What metrics, notices and parts of Steps cost a run of many small batches; if memory stays flat.
 
     python -m benchmarks.bench_operation [--batches N] [--rounds R] [--turn T]
 
 Batches of 50 rows, 4 columns, K = 3, whose clusters jump at every 500th; a checkpoint every 1000.
 Plain and watched runs of T batches take turns, R of each, each in a process of its own. A
-watched run is scraped once in each second of its processor time, and sends every confirmed event
-to a receiver that answers 500 for a third of the time and is silent for another. The ratio is of
-processor time from the first tenth on, all threads counted. Last, one watched run of N batches,
-whose resident memory is read ten times.
+watched run is scraped once in each second of its processor time, sends every confirmed event to a
+receiver that answers 500 for a third of the time and is silent for another, and writes Steps in
+parts of 1 MB, which it compresses, where a plain one writes one file. The ratio is of processor
+time from the first tenth on, all threads counted. Last, one watched run of N batches, whose
+resident memory is read ten times.
 """
 
 from __future__ import annotations
@@ -80,13 +81,13 @@ def child(n_batches: int, hook: str | None) -> dict[str, Any]:
             print(line.split()[2].rstrip(","), flush=True)
 
     watched: dict[str, Any] = {} if hook is None else {
-        "metrics": 0, "notify": hook, "notify_on": KINDS,
+        "metrics": 0, "notify": hook, "notify_on": KINDS, "steps_part": "1MB",
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         summary = kmeander.run(
             batches(n_batches), N_CLUSTERS, n_threads=1, prepare=None, on_step=see, tell=tell,
-            steps=Path(folder) / "steps.jsonl", checkpoint=Path(folder) / "state",
-            checkpoint_every=1000, **watched,
+            steps=f"{folder}/steps{'.jsonl' if hook is None else '/'}",
+            checkpoint=Path(folder) / "state", checkpoint_every=1000, **watched,
         )  # fmt: skip
         seconds = time.process_time() - begun[0]
     return {

@@ -19,6 +19,9 @@ from tests import naive_novelty
 from tests.strategies import COARSE, problems, tables
 
 
+LIMITS = Limits(n_threads=1)
+
+
 @st.composite
 def windows(draw: st.DrawFn) -> tuple[Window, NDArray[np.float64]]:
     """A window of up to four batches, divided among centroids that Lloyd has not moved."""
@@ -30,7 +33,7 @@ def windows(draw: st.DrawFn) -> tuple[Window, NDArray[np.float64]]:
     for part in np.split(np.arange(len(points)), cuts):
         if len(part):
             window = window.aged(1.0, 100.0, None).joined_by(points[part], weights[part])
-    fit = fit_window(window, centroids, Limits(n_threads=1), only_assign=True)
+    fit = fit_window(window, centroids, LIMITS, only_assign=True)
     return fit.window, centroids
 
 
@@ -49,7 +52,7 @@ def test_scores_are_those_of_the_plain_loops(
     window, centroids = drawn
     rows = data.draw(tables(st.integers(1, 5), centroids.shape[1], COARSE))
     expected = [plain(window, centroids).score(x) for x in rows]
-    assert Novelty(window, centroids).scores(rows) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert Novelty(window, centroids, LIMITS).scores(rows) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @given(windows(), st.sampled_from([0.9, 0.5, 0.3, 0.1, 0.01]))
@@ -61,9 +64,9 @@ def test_the_threshold_is_that_of_the_plain_loops(
     expected = naive_novelty.threshold(known.scores(), rate, known.one)
     if expected == np.inf:
         with pytest.raises(ValueError, match="is too small for what is remembered"):
-            Novelty(window, centroids).threshold(rate)
+            Novelty(window, centroids, LIMITS).threshold(rate)
     else:
-        found = Novelty(window, centroids).threshold(rate)
+        found = Novelty(window, centroids, LIMITS).threshold(rate)
         near = [score for score, _ in known.scores() if score == pytest.approx(found, rel=1e-9)]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9) or near
 

@@ -72,6 +72,6 @@ class ScoringKMeans(FittedKMeans):
         known = self._novelty
         if known is None or known.window is not learned.window:
             assert learned.centroids is not None
-            known = Novelty(learned.window, learned.centroids, self.n_threads)
+            known = Novelty(learned.window, learned.centroids, self._model.settings.limits)
             self._novelty = known
         return known

@@ -34,16 +34,17 @@ class Novelty:
     window : Window
         Divided among `centroids`.
     centroids : ndarray of shape (n_clusters, n_features)
-    n_threads : int, optional
+    limits : Limits
+        The metric, and how many threads may be used.
     """
 
     window: Window
     centroids: Centroids
-    n_threads: int | None = None
+    limits: Limits
 
     def scores(self, points: Points) -> Numbers:
         """Return how unusual each row is: 1 is usual, and rows farther away have more."""
-        labels, squared = nearest(points, self.centroids, self.n_threads)
+        labels, squared = nearest(points, self.centroids, self.limits.n_threads)
         return _relative(squared, self._known.spread[labels])
 
     def threshold(self, rate: float) -> float:
@@ -77,8 +78,7 @@ class Novelty:
     def _known(self) -> _Known:
         """Masses, sums and distances of each cluster, batch by batch."""
         window, centroids = self.window, self.centroids
-        limits = Limits(n_threads=self.n_threads)
-        sums = fit_window(window, centroids, limits, only_assign=True, keep_sums=True).sums
+        sums = fit_window(window, centroids, self.limits, only_assign=True, keep_sums=True).sums
         decay = window.decay[:, np.newaxis]
         masses = decay * sums.masses
         means = sums.sums / np.where(sums.masses > 0, sums.masses, 1.0)[:, :, np.newaxis]
@@ -129,7 +129,7 @@ class Novelty:
         centroids = np.where(is_apart[:, np.newaxis], sums / divisor[:, np.newaxis], self.centroids)
         spent = known.spent.sum(axis=0)
         spread = np.where(is_apart, known.spread_of(spent - known.spent[place], rest), known.spread)
-        labels, squared = nearest(batch.points, frozen(centroids), self.n_threads)
+        labels, squared = nearest(batch.points, frozen(centroids), self.limits.n_threads)
         scores = _relative(squared, spread[labels])
         begin = sum(before.n_points for before in self.window.batches[:place])
         assert self.window.partition is not None
