@@ -16,4 +16,4 @@ def test_the_page_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "howto" / "other-systems.md").read_text("utf-8")
-    assert follow(page) == {"python": 6, "sh": 0}
+    assert follow(page) == {"python": 7, "sh": 0}
