@@ -250,3 +250,17 @@ def test_mlflow_saves_and_loads(
     )
     loaded = mlflow.sklearn.load_model(str(tmp_path / "model"))
     assert loaded.predict(rows).tolist() == model.predict(rows).tolist()
+
+
+@pytest.mark.parametrize("prepare", [None, Preparation(scale="none", missing="median")])
+def test_with_the_cosine_rows_are_put_on_the_sphere_first(prepare: Preparation | None) -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.normal(size=(400, 4)) * rng.uniform(1, 9, (400, 1)), columns=[*"abcd"])
+    model = ForgetfulKMeans(5, metric="cosine", prepare=prepare, random_state=0)
+    pipeline = model.partial_fit(frame[:200]).partial_fit(frame[200:]).to_sklearn()
+    assert isinstance(pipeline, Pipeline)
+    assert pipeline.predict(frame).tolist() == model.predict(frame).tolist()
+    assert pipeline.feature_names_in_.tolist() == [*"abcd"]
+    # Squared distances on the sphere are twice 1 - cosine.
+    assert pipeline.transform(frame) ** 2 / 2 == pytest.approx(model.transform(frame))
+    assert -pipeline.score(frame) / 2 == pytest.approx(-model.score(frame))

@@ -18,7 +18,6 @@ from kmeander.tracking.novelty import Novelty
 from tests import naive_novelty
 from tests.strategies import COARSE, problems, tables
 
-
 LIMITS = Limits(n_threads=1)
 
 
@@ -52,7 +51,9 @@ def test_scores_are_those_of_the_plain_loops(
     window, centroids = drawn
     rows = data.draw(tables(st.integers(1, 5), centroids.shape[1], COARSE))
     expected = [plain(window, centroids).score(x) for x in rows]
-    assert Novelty(window, centroids, LIMITS).scores(rows) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert Novelty(window, centroids, LIMITS).scores(rows) == pytest.approx(
+        expected, rel=1e-9, abs=1e-9
+    )
 
 
 @given(windows(), st.sampled_from([0.9, 0.5, 0.3, 0.1, 0.01]))
@@ -69,6 +70,24 @@ def test_the_threshold_is_that_of_the_plain_loops(
         found = Novelty(window, centroids, LIMITS).threshold(rate)
         near = [score for score, _ in known.scores() if score == pytest.approx(found, rel=1e-9)]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9) or near
+
+
+def test_on_the_sphere_the_asked_share_passes_too() -> None:
+    rng = np.random.default_rng(0)
+    model = ForgetfulKMeans(3, metric="cosine", random_state=0, n_threads=1)
+    centres = np.eye(3, 5)
+
+    def rows() -> NDArray[np.float64]:
+        places = centres[rng.integers(3, size=500)] + rng.normal(0, 0.2, (500, 5))
+        return np.asarray(places * rng.uniform(1, 100, (500, 1)))
+
+    over = []
+    for index in range(60):
+        batch = rows()
+        if index >= 20:
+            over.append((model.score_samples(batch) > model.novelty_threshold(0.05)).mean())
+        model.partial_fit(batch)
+    assert 0.04 < np.mean(over) < 0.06
 
 
 def passing(name: str, rate: float, seed: int, n_batches: int = 150) -> float:

@@ -6,11 +6,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from kmeander.estimators.fitted import FittedKMeans
 from kmeander.exceptions import InputError
+from kmeander.kmeans.metric import Metric
 from kmeander.models.state import State
 from kmeander.preparation import FittedPreparation
 from kmeander.preparation.rows import Levels
@@ -53,8 +53,9 @@ class ExportedKMeans(FittedKMeans):
 
         Its labels are those of `predict`, wherever the two nearest centroids differ by more than
         rounding. Where rows are prepared it is a `Pipeline` of scikit-learn's own transformers with
-        the medians, units and levels as they are now. So tools that know scikit-learn (skl2onnx,
-        sklearn2pmml, MLflow) take it as it is. Nothing that is learned later reaches it.
+        the medians, units and levels as they are now; with ``metric="cosine"`` a `Normalizer`
+        stands before it. So tools that know scikit-learn (skl2onnx, sklearn2pmml, MLflow) take it
+        as it is. Nothing that is learned later reaches it.
 
         Examples
         --------
@@ -65,17 +66,23 @@ class ExportedKMeans(FittedKMeans):
         True
         """
         from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
+        from sklearn.preprocessing import Normalizer, StandardScaler
 
         learned = self._fitted()
         names = getattr(self, "feature_names_in_", None)
-        if learned.preparation is None:
-            return _kmeans(learned, names)
-        preparing = _preparing(learned.preparation, by_name=names is not None)
-        shift, unit = learned.preparation.shift, learned.preparation.unit
-        scaler = StandardScaler().fit(shift[np.newaxis])
-        vars(scaler).update(mean_=shift.copy(), scale_=unit.copy(), var_=unit**2)
-        return make_pipeline(preparing, scaler, _kmeans(learned, None))
+        steps: list[Any] = [_kmeans(learned, self._space)]
+        if self._space.on_sphere:  # where the cosine is Euclid's distance of rows of length 1
+            steps.insert(0, Normalizer())
+        if learned.preparation is not None:
+            shift, unit = learned.preparation.shift, learned.preparation.unit
+            scaler = StandardScaler().fit(shift[np.newaxis])
+            vars(scaler).update(mean_=shift.copy(), scale_=unit.copy(), var_=unit**2)
+            steps[:0] = [_preparing(learned.preparation, by_name=names is not None), scaler]
+        else:
+            steps[0].n_features_in_ = learned.n_features
+            if names is not None:
+                steps[0].feature_names_in_ = names.copy()
+        return steps[0] if len(steps) == 1 else make_pipeline(*steps)
 
     def _fitted(self) -> State:
         if not hasattr(self, "cluster_centers_"):
@@ -83,7 +90,7 @@ class ExportedKMeans(FittedKMeans):
         return self._learned
 
 
-def _kmeans(learned: State, names: NDArray[np.object_] | None) -> KMeans:
+def _kmeans(learned: State, space: Metric) -> KMeans:
     """Return scikit-learn's KMeans as if it had found these centroids."""
     from sklearn.cluster import KMeans
 
@@ -99,12 +106,10 @@ def _kmeans(learned: State, names: NDArray[np.object_] | None) -> KMeans:
         # scikit-learn's KMeans takes rows of the type with which it was fitted, and no others.
         cluster_centers_=centroids.astype(learned.window.batches[-1].points.dtype),
         labels_=learned.window.newest_labels(step.n_means or step.n_points).copy(),
-        inertia_=step.surrogate_error * step.mass,
+        inertia_=step.surrogate_error * step.mass / space.error(1.0),
         n_iter_=step.n_iter,
         n_features_in_=centroids.shape[1],
     )
-    if names is not None:
-        kmeans.feature_names_in_ = names.copy()
     return kmeans
 
 

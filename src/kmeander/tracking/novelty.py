@@ -126,7 +126,9 @@ class Novelty:
         is_apart = (rest >= own * (1 - 1e-9)) & (mass > 0)
         divisor = np.where(is_apart, rest, 1.0)
         sums = known.sums.sum(axis=0) - known.sums[place]
-        centroids = np.where(is_apart[:, np.newaxis], sums / divisor[:, np.newaxis], self.centroids)
+        metric = self.limits.metric
+        means = metric.centroids(sums / divisor[:, np.newaxis], self.centroids)
+        centroids = np.where(is_apart[:, np.newaxis], means, self.centroids)
         spent = known.spent.sum(axis=0)
         spread = np.where(is_apart, known.spread_of(spent - known.spent[place], rest), known.spread)
         labels, squared = nearest(batch.points, frozen(centroids), self.limits.n_threads)
@@ -144,9 +146,8 @@ class Novelty:
         others = np.where(is_lonely, 1.0, others)
         left = np.maximum(spent[cluster] - weight * squared[alone], 0.0)
         points = batch.points[alone].astype(np.float64)
-        means = (known.sums.sum(axis=0)[cluster] - weight[:, np.newaxis] * points) / others[
-            :, np.newaxis
-        ]
+        sums = known.sums.sum(axis=0)[cluster] - weight[:, np.newaxis] * points
+        means = metric.centroids(sums / others[:, np.newaxis], self.centroids[cluster])
         farther = ((points - means) ** 2).sum(axis=1)
         scores[alone] = np.where(
             is_lonely, np.inf, _relative(farther, known.spread_of(left, others))
