@@ -103,7 +103,7 @@ class StepLines(LineSink):
         if head is not None and not self._part_size.is_full(parts.size, head, line):
             return
         if head is not None:
-            with self._explained():
+            with explained(self.name):
                 parts.rotate()
         line["run"] = self._facts() if head is None else head["run"]
         self._head = line

@@ -103,7 +103,7 @@ def run_beyond(
     return report(folder, paths)
 
 
-def all_cells(found: Sequence[Found], grid: Grid, others: Plan) -> list[AnyCell]:
+def all_cells(found: Sequence[LoadedDataset], grid: Grid, others: Plan) -> list[AnyCell]:
     """Return every cell of a run: the paper's protocol first."""
     keys = [dataset.key for dataset in found]
     return [*cells_of(grid, keys, river=others.river), *others.cells()]
