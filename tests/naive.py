@@ -530,6 +530,124 @@ def swaps(points: Points, weights: Weights, centroids: Points, uniforms: Weights
     return Swaps(placed, moved, margin)
 
 
+@dataclass(frozen=True)
+class Exchanges:
+    """Split-merge: the centroids after it, and the least margin by which anything was decided."""
+
+    centroids: list[list[float]]
+    split: list[int]
+    removed: list[int]
+    margin: float
+
+
+def halves(
+    points: Points, weights: Weights, centroid: Point, uniforms: Weights
+) -> tuple[list[tuple[float, float, list[float]]], float]:
+    """Cut points in two by a 2-means of at most four passes, begun at two rows drawn by cost.
+
+    Returns the weight, the effective number of rows and the mean of each half, none where there are
+    no two; and the least margin of a draw or of a distance.
+    """
+    rows = [(list(map(float, x)), w) for x, w in zip(points, weights, strict=True) if w > 0]
+    margin, places = math.inf, [list(map(float, centroid))]
+    for uniform in uniforms:
+        # The second row is drawn by its distance to the first, not to the centroid.
+        costs = [w * squared_distance(x, places[-1]) for x, w in rows]
+        if len(rows) < 2 or math.fsum(costs) == 0:
+            return [], margin
+        passed = list(itertools.accumulate(costs))
+        mark = uniform * passed[-1]
+        places.append(rows[next(i for i, reached in enumerate(passed) if reached > mark)][0])
+        margin = min([margin, *(abs(reached - mark) / passed[-1] for reached in passed)])
+    places = places[1:]
+    found: list[tuple[float, float, list[float]]] = []
+    sides: list[bool] = []
+    for n_passes in range(4):
+        gaps = [[squared_distance(x, place) for place in places] for x, _ in rows]
+        before, sides = sides, [second < first for first, second in gaps]
+        margin = min([margin, *(_gap(min(gap), max(gap)) for gap in gaps)])
+        if n_passes > 0 and sides == before:
+            break
+        found = []
+        for side in (False, True):
+            own = [i for i, one in enumerate(sides) if one == side]
+            if not own:
+                return [], margin
+            mass = math.fsum(rows[i][1] for i in own)
+            n_rows = mass**2 / math.fsum(rows[i][1] ** 2 for i in own)
+            found.append((mass, n_rows, mean_of([x for x, _ in rows], [w for _, w in rows], own)))
+        places = [mean for _, _, mean in found]
+    return found, margin
+
+
+def exchanges(points: Points, weights: Weights, centroids: Points, uniforms: Weights) -> Exchanges:
+    """Split-merge: the best split takes the centroid that is missed least, again and again.
+
+    While the split gains more than the removal costs, by more than half a standard error. Neither
+    takes part again, nor does the cluster nearest to the one removed.
+    """
+    found = [list(map(float, c)) for c in centroids]
+    k = len(found)
+    labels = [nearest(x, found) for x in points]
+    margin = min(margin_of_nearest(x, found) for x in points)
+    changes: list[list[float]] = [[] for _ in range(k)]  # were the centroid removed
+    total = 0.0
+    for x, w, label in zip(points, weights, labels, strict=True):
+        own = squared_distance(x, found[label])
+        others = min(squared_distance(x, c) for j, c in enumerate(found) if j != label)
+        changes[label].append(w * (others - own))
+        total += w * own
+    losses = [math.fsum(one) for one in changes]
+    gains, chances, parts = [], [], []
+    for c in range(k):
+        own_rows = [i for i, label in enumerate(labels) if label == c]
+        both, least = halves(
+            [points[i] for i in own_rows], [weights[i] for i in own_rows],
+            found[c], uniforms[2 * c : 2 * c + 2],
+        )  # fmt: skip
+        margin = min(margin, least)
+        gain = chance = 0.0
+        if both:
+            (one, n_one, left), (other, n_other, right) = both
+            if min(n_one, n_other) >= 1.5:  # a row alone is no cluster
+                gain = merge_cost(one, left, other, right)
+                chance = gain**2 / min(n_one, n_other)
+            margin = min(margin, abs(one - other) / (one + other), abs(min(n_one, n_other) - 1.5))
+            both = sorted(both, key=lambda half: -half[0])
+        gains.append(gain)
+        chances.append(chance)
+        parts.append(both)
+    free, split, removed = set(range(k)), [], []
+    for _ in range(20):
+        if len(free) < 2:
+            break
+        best = max(sorted(free), key=lambda c: gains[c])
+        least_missed = min(sorted(free - {best}), key=lambda c: losses[c])
+        margin = min(
+            [margin, *((gains[best] - gains[c]) / total for c in free - {best} if gains[best] > 0)]
+        )
+        margin = min(
+            [margin, *((losses[c] - losses[least_missed]) / total
+                       for c in free - {best, least_missed})]
+        )  # fmt: skip
+        net = gains[best] - losses[least_missed]
+        chance = 0.5 * math.sqrt(
+            chances[best] + math.fsum(change**2 for change in changes[least_missed])
+        )
+        margin = min(margin, abs(net - chance) / total)
+        if net <= chance:
+            break
+        heir = min(
+            (j for j in range(k) if j != least_missed),
+            key=lambda j: squared_distance(centroids[j], centroids[least_missed]),
+        )
+        free -= {best, least_missed, heir}
+        split.append(best)
+        removed.append(least_missed)
+        found[best], found[least_missed] = (half[2] for half in parts[best])
+    return Exchanges(found, split, removed, margin)
+
+
 def expected_error(
     batches: Sequence[Points],
     weights: Sequence[Weights],

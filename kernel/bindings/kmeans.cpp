@@ -95,6 +95,17 @@ std::optional<SwapTuple> swap(const WindowHandle &window, const Partition *older
                      std::move(fit->report.swapped));
 }
 
+std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::int64_t> exchange(
+    const WindowHandle &window, const Partition &found, Out2 centroids, const Weights &uniforms,
+    std::size_t n_threads) {
+    const std::span<const double> draws = span_of(uniforms);
+    const Released released;
+    kmeander::SplitMergeReport report =
+        kmeander::exchange_clusters(window.window(), found, centroids.data(),
+                                    {centroids.shape(0), centroids.shape(1)}, draws, n_threads);
+    return {std::move(report.split), std::move(report.removed), report.n_distances};
+}
+
 }  // namespace
 
 void define_kmeans(nb::module_ &module) {
@@ -110,6 +121,8 @@ void define_kmeans(nb::module_ &module) {
                "on_sphere"_a, "n_threads"_a);
     module.def("swap", &swap, "window"_a, "older"_a.none(), "newest"_a.none(),
                "centroids"_a.noconvert(), "uniforms"_a.noconvert(), "on_sphere"_a, "n_threads"_a);
+    module.def("exchange", &exchange, "window"_a, "found"_a, "centroids"_a.noconvert(),
+               "uniforms"_a.noconvert(), "n_threads"_a);
 }
 
 }  // namespace bindings

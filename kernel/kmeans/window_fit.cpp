@@ -155,4 +155,15 @@ std::optional<SwapFit> search_window(const DecayedWindow &window, const KnownPar
     return SwapFit{Partition(points, std::move(sums)), std::move(report)};
 }
 
+SplitMergeReport exchange_clusters(const DecayedWindow &window, const Partition &found,
+                                   double *centroids, CentroidsShape shape,
+                                   std::span<const double> uniforms, std::size_t n_threads) {
+    const KnownPartitions known = bounded({&found, nullptr}, window, shape);
+    need(are_known_at(known, window, centroids), "the partition is not at these centroids");
+    need(uniforms.size() == 2 * shape.k, "two uniforms per cluster are needed");
+    const std::shared_ptr<PointArrays> points = begin_points(known, window.n_points(), n_threads);
+    std::vector<WorkingBatch> batches = working_batches(window, *points);
+    return split_and_merge(batches, shape.k, centroids, uniforms.data(), n_threads);
+}
+
 }  // namespace kmeander

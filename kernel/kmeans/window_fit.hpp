@@ -8,6 +8,7 @@
 #include "kmeans/lloyd.hpp"
 #include "kmeans/local_search.hpp"
 #include "kmeans/partition.hpp"
+#include "kmeans/split_merge.hpp"
 #include "kmeans/window.hpp"
 
 namespace kmeander {
@@ -43,5 +44,11 @@ std::optional<SwapFit> search_window(const DecayedWindow &window, const KnownPar
                                      double *centroids, CentroidsShape shape,
                                      std::span<const double> uniforms, std::size_t n_threads,
                                      bool on_sphere = false);
+
+// Split-merge from `centroids`, at which `found` is the partition of all points; see
+// `split_and_merge`.
+SplitMergeReport exchange_clusters(const DecayedWindow &window, const Partition &found,
+                                   double *centroids, CentroidsShape shape,
+                                   std::span<const double> uniforms, std::size_t n_threads);
 
 }  // namespace kmeander

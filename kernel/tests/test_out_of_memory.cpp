@@ -15,6 +15,7 @@
 #include "kmeans/lloyd.hpp"
 #include "kmeans/local_search.hpp"
 #include "kmeans/seeding.hpp"
+#include "kmeans/split_merge.hpp"
 #include "tracking/explanation.hpp"
 #include "tracking/modality.hpp"
 
@@ -155,6 +156,32 @@ TEST_P(OutOfMemory, InLocalSearch) {
         const SwapReport report = swap_centroids(batches, k, centroids.data(), uniforms.data(),
                                                  uniforms.size(), GetParam());
         Result result = {static_cast<double>(report.n_swaps)};
+        append(result, centroids);
+        append(result, labels);
+        return result;
+    });
+}
+
+TEST_P(OutOfMemory, InSplitMerge) {
+    constexpr std::size_t k = 200;
+    LloydArrays start = arrays(k);
+    run_lloyd(k, start);
+    const std::vector<double> uniforms(2 * k, 0.4);
+    expect_bad_alloc_at_every_allocation([&] {
+        std::vector<std::int32_t> labels = start.labels;
+        std::vector<float> upper = start.upper, lower = start.lower;
+        std::vector<double> centroids = start.centroids;
+        std::vector<WorkingBatch> batches;
+        for (std::size_t b = 0; b < kBatches; ++b)
+            batches.push_back({.rows = batch(b),
+                               .decay = start.batches[b].decay,
+                               .labels = labels.data() + b * kRows,
+                               .upper = upper.data() + b * kRows,
+                               .lower = lower.data() + b * kRows,
+                               .snapshot = centroids.data()});
+        const SplitMergeReport report =
+            split_and_merge(batches, k, centroids.data(), uniforms.data(), GetParam());
+        Result result = {static_cast<double>(report.split.size())};
         append(result, centroids);
         append(result, labels);
         return result;

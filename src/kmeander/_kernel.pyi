@@ -162,6 +162,15 @@ def swap(
 ) -> tuple[Partition, int, int, list[int]] | None: ...
 
 # swaps, distances computed, clusters swapped; None if not all points are known at the centroids
+def exchange(
+    window: WindowHandle,
+    found: Partition,  # in      of all points, at the centroids
+    centroids: Centroids,  # in/out  (k, d)
+    uniforms: NDArray[np.float64],  # in      (2 k,) numbers in [0, 1)
+    n_threads: int,
+) -> tuple[list[int], list[int], int]: ...
+
+# clusters split, clusters whose centroids went there; distances computed
 def score_dips(
     window: WindowHandle,
     first: int,  # batches before it are not looked at

@@ -27,11 +27,14 @@ def test_rho_and_refine_are_read_from_words() -> None:
     with pytest.raises(InputError, match=r"rho must lie in \(0, 1\), got 1.0\. It is the share"):
         rho_of("1")
     assert rho_of("half") == "half"  # which the library refuses
-    assert [refine_of(text) for text in ("none", "swaps", "7")] == [None, "swaps", 7]
+    assert [refine_of(text) for text in ("none", "swaps", "split-merge", "7")] == [
+        None, "swaps", "split-merge", 7,
+    ]  # fmt: skip
     with pytest.raises(typer.BadParameter) as error:
         refine_of("0")
     assert str(error.value) == (
-        "--refine must be swaps, none or a number of swaps to try of at least 1, got '0'"
+        "--refine must be swaps, split-merge, none or a number of swaps to try of at least 1, "
+        "got '0'"
     )
 
 

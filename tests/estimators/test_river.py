@@ -259,7 +259,7 @@ def test_learning_nothing_at_all_fails_our_checks() -> None:
 @given(
     batch_size=st.integers(1, 30),
     cuts=st.lists(st.integers(0, 120), max_size=6),
-    refine=st.sampled_from([None, "swaps"]),
+    refine=st.sampled_from([None, "swaps", "split-merge"]),
 )
 def test_it_is_partial_fit_on_batches(batch_size: int, cuts: list[int], refine: str | None) -> None:
     """However rows come, by one or in frames, `batch_size` of them make a batch."""

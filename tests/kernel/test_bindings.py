@@ -99,6 +99,10 @@ CALLS: dict[str, dict[str, Any]] = {
         "window": WINDOW, "older": PARTITION, "newest": PARTITION, "centroids": CENTROIDS,
         "uniforms": np.full(3, 0.5), "on_sphere": False, "n_threads": 1,
     },
+    "exchange": {
+        "window": WINDOW, "found": KNOWN, "uniforms": np.full(4, 0.5), "n_threads": 1,
+        "centroids": np.array(KNOWN.bounds.snapshot) if KNOWN.bounds else CENTROIDS,
+    },
     "score_dips": {
         "window": WINDOW, "first": 0, "partition": KNOWN, "centroids": CENTROIDS,
         "masses": np.ones(2), "rows_per_cluster": 9, "shallow": 0.5,
@@ -236,6 +240,9 @@ LLOYD_OF_THREE: dict[str, Any] = {
         ("no batches", "lloyd", {"window": _kernel.WindowHandle((), [], 0.5)}),
         ("places before do not fit the centroids", "lloyd", {"before": None}),
         ("labels and points differ in length", "swap", {"newest": PARTITION.without(0, 1)}),
+        ("two uniforms per cluster are needed", "exchange", {"uniforms": np.full(3, 0.5)}),
+        ("the partition is not at these centroids", "exchange", {"centroids": CENTROIDS + 1.0}),
+        ("the partition is not at these centroids", "exchange", {"found": PARTITION}),
         ("labels of no cluster", "score_dips", {
             "partition": BARE, "centroids": CENTROIDS[:1], "masses": np.ones(1),
             "neighbours": np.zeros(1, np.int32), "as_one": np.zeros(1), "as_two": np.zeros(1),

@@ -436,7 +436,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
     assert shown == {
         ("run", "rho"): {"NUMBER", "auto"},
         ("run", "steps_part"): {"SIZE", "day"},
-        ("run", "refine"): {"swaps", "NUMBER", "none"},
+        ("run", "refine"): {"swaps", "split-merge", "NUMBER", "none"},
         ("run", "bad_rows"): {*BAD_ROWS, "FILE"},
         ("run", "prepare"): {*PREPARE, "FILE"},
         ("run", "init"): set(INITIALISATIONS),

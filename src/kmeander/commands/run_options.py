@@ -57,8 +57,9 @@ class ModelOptions:
     refine: Annotated[
         str,
         typer.Option(
-            help="Local search at each batch: swaps, so many swaps to try, or none.",
-            metavar="swaps|NUMBER|none",
+            help="Local search at each batch: swaps, split-merge (beside swaps), so many swaps to "
+            "try, or none.",
+            metavar="swaps|split-merge|NUMBER|none",
         ),
         refine_of,
     ] = "swaps"

@@ -35,12 +35,13 @@ def refine_of(text: str) -> str | int | None:
     """Return what --refine means."""
     if text == "none":
         return None
-    if text == "swaps":
+    if text in ("swaps", "split-merge"):
         return text
     if text.isdecimal() and int(text) > 0:
         return int(text)
     raise typer.BadParameter(
-        f"--refine must be swaps, none or a number of swaps to try of at least 1, got {text!r}"
+        f"--refine must be swaps, split-merge, none or a number of swaps to try of at least 1, got "
+        f"{text!r}"
     )
 
 

@@ -40,10 +40,11 @@ class ForgetfulKMeans(StreamKMeans):
         Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
         `rho_for_drift`. ``"auto"`` chooses among half-lives of half a batch to four, by how well
         each would have forecast the batches so far; ``step_.rho`` says which.
-    refine : {"swaps", None} or int, default="swaps"
+    refine : {"swaps", "split-merge", None} or int, default="swaps"
         Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
         centroids, each in the place of the one whose removal costs least, and kept where the error
-        falls.
+        falls. ``"split-merge"`` does so, too, and after Lloyd gives centroids that are missed least
+        to clusters that gain most in two halves: better where a stream has more groups than K.
     forgetting : {"adaptive", "fixed"}, default="adaptive"
         With ``"adaptive"`` a batch that contradicts the ones before it, beyond chance and beyond
         the usual changes of the stream, takes all weight from them but ``0.01 / epsilon``. Epsilon

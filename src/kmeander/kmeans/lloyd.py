@@ -117,6 +117,23 @@ class WindowFit(NamedTuple):
         assert self.found.sums is not None
         return self.found.sums
 
+    def plus(self, n_distances: int, plain: int) -> WindowFit:
+        """Return the same after more distances; a plain search needs `plain` of them."""
+        return self._replace(
+            n_distances=self.n_distances + n_distances,
+            n_distances_plain=self.n_distances_plain + plain,
+        )
+
+    def following(self, first: WindowFit) -> WindowFit:
+        """Return the fit as the end of what began with `first`."""
+        return self._replace(
+            initial_error=first.initial_error,
+            reseeded=tuple(sorted({*first.reseeded, *self.reseeded})),
+            n_iter=first.n_iter + self.n_iter,
+            n_distances=first.n_distances + self.n_distances,
+            n_distances_plain=first.n_distances_plain + self.n_distances_plain,
+        )
+
 
 def fit_window(
     window: Window,

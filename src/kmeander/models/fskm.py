@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from kmeander.arguments import generator_for
 from kmeander.arrays import Centroids
-from kmeander.kmeans.lloyd import LloydResult, fit_window
+from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.starts import INITIALISATIONS, Clusters, Start
 from kmeander.kmeans.window import Window
 from kmeander.kmeans.window_coreset import summarise
@@ -21,6 +21,7 @@ from kmeander.models.stages import (
     assigned_by,
     begin,
     checked_batch,
+    converge,
     current_of,
     look_for_changes,
     record,
@@ -48,10 +49,12 @@ class FSKM(StreamModel):
         Share of weight that a batch keeps when its age grows by one. ``"auto"`` chooses among
         half-lives of half a batch to four, by how well the centroids that each would have had
         forecast the batches so far; the window is then as long as the longest needs.
-    refine : {None, "swaps"} or int, default=None
+    refine : {None, "swaps", "split-merge"} or int, default=None
         Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
         centroids, each in the place of the one whose removal costs least, and kept where the
-        surrogate error falls. None is the paper's algorithm.
+        surrogate error falls. ``"split-merge"`` does so, too, and after Lloyd gives centroids that
+        are missed least to clusters that gain most in two halves; where that finds nothing it rests
+        for 2, 4, then 8 batches. None is the paper's algorithm.
     forgetting : {"fixed", "adaptive"}, default="fixed"
         ``"adaptive"``: where a batch contradicts the ones before it, beyond chance and beyond the
         usual changes of the stream, those lose enough weight at once that the error they would add
@@ -143,20 +146,16 @@ class FSKM(StreamModel):
             batch.points, batch.weights, start.newest, batch.within, batch.handle
         )
         found = search(window, start, settings, self.seed, batch.index)
-        fit = fit_window(
-            found.window,
-            found.start.centroids,
-            limits,
-            before=centroids,
-            keep_sums=known.rho_choice is not None,
+        fit, swapped, rest = converge(
+            found, settings, self.seed, batch.index, known, has_drifted=arrival.is_drift
         )
         before = Before(lineage, centroids, known.window, known.estimates, known.step)
         tracked = track(
-            before, arrival, tested, window, fit, batch.index, swapped=found.swapped, limits=limits
+            before, arrival, tested, window, fit, batch.index, swapped=swapped, limits=limits
         )
         # Only here, so that an exception changes nothing.
         self.learned, step = record(
-            known, batch, arrival, found, tracked, begun, kept, tested.n_far
+            known, batch, arrival, found, tracked, begun, kept, tested.n_far, rest
         )
         return step
 

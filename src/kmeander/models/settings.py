@@ -10,7 +10,7 @@ from kmeander.arguments import is_finite, one_of, share_kept, whole_number
 from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import Limits
-from kmeander.kmeans.local_search import candidates_of
+from kmeander.kmeans.local_search import Refinement, refinement_of
 from kmeander.kmeans.metric import Metric, metric_of
 from kmeander.kmeans.starts import INITIALISATIONS
 from kmeander.models.rho_choice import LONGEST
@@ -74,7 +74,9 @@ class PrivilegedSettings:
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
     chooses_rho: bool = field(init=False, repr=False, compare=False, default=False)
-    n_candidates: int = field(init=False, repr=False, compare=False, default=0)
+    refinement: Refinement = field(
+        init=False, repr=False, compare=False, default=Refinement(0, splits=False)
+    )
 
     def __post_init__(self) -> None:
         n_clusters = whole_number(
@@ -141,7 +143,7 @@ class Settings(PrivilegedSettings):
         vars(self).update(
             rho=self.rho if isinstance(self.rho, str) else rho,
             max_batches=max_batches,
-            n_candidates=candidates_of(self.refine),
+            refinement=refinement_of(self.refine),
             first_rho=rho,
             chooses_rho=isinstance(self.rho, str),
             oldest_age=max_batches_for(rho) if rho < 1 else math.inf,

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from kmeander.arguments import generator_for
 from kmeander.arrays import Centroids, Points, checked_centroids, frozen, frozen_copy
 from kmeander.exceptions import InputError, InputTypeError, argument
-from kmeander.kmeans.lloyd import LloydResult, fit_window
-from kmeander.kmeans.local_search import swap_centroids
+from kmeander.kmeans.lloyd import LloydResult, WindowFit, fit_window
+from kmeander.kmeans.local_search import Rest, split_and_merge, swap_centroids
 from kmeander.kmeans.metric import Metric
 from kmeander.kmeans.seeding import draw_seeds, kmeans
 from kmeander.kmeans.starts import Current, Start
@@ -176,12 +176,11 @@ def begin(
     partition = seeds.partition if n_surplus == 0 else None
     window = Window(settings.first_rho).joined_by(points, weights, partition, known.within(batch))
     found = search(window, start, settings, seed, batch.index)
-    keep_sums = known.rho_choice is not None
-    fit = fit_window(found.window, found.start.centroids, limits, keep_sums=keep_sums)
+    fit, swapped, rest = converge(found, settings, seed, batch.index, known)
     lineage = Lineage.begun(fit.centroids, batch.index, variance_of(fit))
     chapter = Chapter.first(fit.window, fit.centroids, lineage.ids, settings.season)
-    tracked = Tracked(lineage, fit, chapter, found.swapped)
-    return record(known, batch, None, found, tracked, begun)
+    tracked = Tracked(lineage, fit, chapter, swapped)
+    return record(known, batch, None, found, tracked, begun, rest=rest)
 
 
 def look_for_changes(
@@ -237,10 +236,11 @@ def search(
     window: Window, start: Start, settings: PrivilegedSettings, seed: int, index: int
 ) -> Searched:
     """Try to put centroids where they are needed more, where the settings ask for it."""
-    if not settings.n_candidates:
+    n_candidates = settings.refinement.n_candidates
+    if not n_candidates:
         return Searched(window, start)
     rng = generator_for(seed, index, 2)
-    found = swap_centroids(window, start.centroids, settings.n_candidates, rng, settings.limits)
+    found = swap_centroids(window, start.centroids, n_candidates, rng, settings.limits)
     start = Start(
         found.centroids,
         start.n_distances + found.n_distances,
@@ -248,6 +248,44 @@ def search(
         start.newest,
     )
     return Searched(found.window, start, found.swapped)
+
+
+class Converged(NamedTuple):
+    """Where Lloyd ended, split-merge included."""
+
+    fit: WindowFit
+    swapped: tuple[int, ...]  # clusters whose centroid was put elsewhere by any search
+    rest: Rest  # of split-merge, from now on
+
+
+def converge(
+    found: Searched,
+    settings: PrivilegedSettings,
+    seed: int,
+    index: int,
+    known: State,
+    *,
+    has_drifted: bool = False,
+) -> Converged:
+    """Run Lloyd, and split-merge after it where the settings ask for it and it does not rest."""
+    before, keep_sums = known.centroids, known.rho_choice is not None
+    fit = fit_window(
+        found.window, found.start.centroids, settings.limits, before=before, keep_sums=keep_sums
+    )
+    if not settings.refinement.splits:
+        return Converged(fit, found.swapped, known.rest)
+    rest = Rest() if has_drifted else known.rest
+    if rest.n_left > 0:
+        return Converged(fit, found.swapped, rest._replace(n_left=rest.n_left - 1))
+    fit, elsewhere = split_and_merge(
+        fit,
+        generator_for(seed, index, 3),
+        settings.limits,
+        before=before,
+        keep_sums=keep_sums,
+    )
+    swapped = tuple(sorted({*found.swapped, *elsewhere}))
+    return Converged(fit, swapped, rest.after(has_found=bool(elsewhere)))
 
 
 def record(
@@ -259,6 +297,7 @@ def record(
     begun: float,
     history_kept: float = 1.0,
     n_far: int = 0,
+    rest: Rest = Rest(),  # noqa: B008  # a tuple
 ) -> tuple[State, Step]:
     """Write down what happened: what is known from now on, and the Step."""
     fit = tracked.fit
@@ -330,6 +369,7 @@ def record(
         expected_error=fit.expected_error,
         estimates=estimates,
         rho_choice=known.rho_choice,
+        rest=rest,
         lineage=lineage,
         chapter=tracked.chapter,
         preparation=known.preparation,

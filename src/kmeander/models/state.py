@@ -10,6 +10,7 @@ import numpy as np
 
 from kmeander.arrays import Centroids, Points, Weights, frozen
 from kmeander.kmeans.lloyd import Limits, fit_window
+from kmeander.kmeans.local_search import Rest
 from kmeander.kmeans.window import Window
 from kmeander.models.rho_choice import RhoChoice
 from kmeander.models.settings import PrivilegedSettings
@@ -37,6 +38,7 @@ class State(NamedTuple):
     expected_error: float | None = None
     estimates: tuple[Estimate, ...] = ()
     rho_choice: RhoChoice | None = None  # where the model chooses rho itself
+    rest: Rest = Rest()  # of split-merge, where the model uses it
     lineage: Lineage | None = None  # None as long as there are no centroids
     chapter: Chapter | None = None  # the same, and in a state of before there were any
     preparation: FittedPreparation | None = None  # where rows are prepared
@@ -108,6 +110,7 @@ class State(NamedTuple):
             "expected_error": self.expected_error,
             "usual": [[known.epsilon, known.se] for known in self.estimates],
             "ladder": None if self.rho_choice is None else list(self.rho_choice.scores),
+            "rest": list(self.rest),
             "lineage": None if self.lineage is None else self.lineage.state(),
             "chapter": None if self.chapter is None else self.chapter.state(),
             "preparation": None if self.preparation is None else self.preparation.to_dict(),
@@ -134,6 +137,7 @@ class State(NamedTuple):
             expected_error=plain.get("expected_error"),
             estimates=tuple(Estimate(*known) for known in plain.get("usual", ())),
             rho_choice=RhoChoice(tuple(plain["ladder"])) if plain.get("ladder") else None,
+            rest=Rest(*plain.get("rest", ())),
             lineage=lineage,
             chapter=Chapter.from_state(plain["chapter"]) if plain.get("chapter") else None,
             preparation=(

@@ -43,6 +43,9 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
     scores = state.items("ladder", None, each=is_number, rule="finite numbers")
     if scores is not None and len(scores) != len(RHOS):
         raise InputError(f"it has ladder of {len(scores)} numbers, which must be {len(RHOS)}.")
+    rest = state.items("rest", (), each=is_whole, rule="whole numbers")
+    if rest and (len(rest) != 2 or min(rest) < 0):
+        raise InputError(f"it has rest {rest!r}, which must be two numbers of at least 0.")
     centroids = _places(state, "centroids", (n_clusters, d), None)
     waiting = _places(state, "waiting_points", (None, d), None)
     if waiting is not None:

@@ -91,7 +91,8 @@ class Step:
         Share of their weight that the batches before this one kept, beside rho, although it
         contradicts them: 1 where it does not; see `forgetting` of `FSKM`.
     swapped : tuple of int
-        Clusters whose centroid was put elsewhere by local search; see `refine` of `FSKM`.
+        Clusters whose centroid was put elsewhere by local search, before Lloyd or after it; see
+        `refine` of `FSKM`.
     merged : tuple of tuple of int
         Pairs of clusters that have become one, by row as in `swapped` and `reseeded`: there is no
         valley between them. Fewer clusters would do. Looked for at every few batches, on rows that
