@@ -325,6 +325,8 @@ class Remembered:
     weights: list[float]
     age: float
     labels: list[int] = field(default_factory=list)
+    hidden: float = 0.0  # squares that its means hide, where it has become means
+    n_thinner: int = 1  # by which its points are to be divided
 
 
 class FSKM:
@@ -393,6 +395,55 @@ class FSKM:
             else:
                 start.append(found.centroids[j])
         return start, min(margin, gap)
+
+
+class TwoSpeeds(FSKM):
+    """The memory with two speeds: what a batch weighs, and when it becomes fewer means.
+
+    It comes of age 3, 10 and 32: each time it becomes a quarter as many means, at least as many as
+    it has clusters. It leaves at age 64.
+    """
+
+    def __init__(self, n_clusters: int, seed: int) -> None:
+        super().__init__(n_clusters, "previous", 0.3, 64, seed)
+        self.hidden = 0.0  # decayed sum of squares that means hide, at the last step
+
+    def step(self, points: Points, weights: Weights, elapsed: float) -> Fit:
+        """Learn a batch."""
+        margin = math.inf
+        for batch in self.window:
+            before, batch.age = batch.age, batch.age + elapsed
+            for _ in [at for at in (3, 10, 32) if before < at <= batch.age]:
+                batch.n_thinner *= 4
+        self.window = [batch for batch in self.window if batch.age < self.max_batches]
+        for batch in self.window:
+            n_means = max(len(batch.points) // batch.n_thinner, len(set(batch.labels)))
+            if batch.n_thinner > 1 and n_means < len(batch.points):
+                groups, cut = summaries(batch.points, batch.weights, n_means)
+                margin = min(margin, cut)
+                means = [mean_of(batch.points, batch.weights, rows) for rows in groups]
+                batch.hidden += math.fsum(
+                    batch.weights[i] * squared_distance(batch.points[i], mean)
+                    for rows, mean in zip(groups, means, strict=True) for i in rows
+                )  # fmt: skip
+                batch.weights = [math.fsum(batch.weights[i] for i in rows) for rows in groups]
+                batch.points = list(means)
+            batch.n_thinner = 1
+        uniforms = generator_for(self.seed, self.n_steps).random(self.n_clusters)
+        start = self.centroids or [points[i] for i in kmeans_plusplus(points, weights, uniforms)]
+        self.window.append(Remembered(list(points), list(weights), 0.0))
+        decays = [0.97 * 0.3**batch.age + 0.03 * 0.95**batch.age for batch in self.window]
+        pairs = list(zip(decays, self.window, strict=True))
+        fit = lloyd(
+            [x for batch in self.window for x in batch.points],
+            [decay * w for decay, batch in pairs for w in batch.weights],
+            start,
+        )
+        self.hidden = math.fsum(decay * batch.hidden for decay, batch in pairs)
+        fit.margin = min(fit.margin, margin)
+        self.n_steps += 1
+        self.take(fit.centroids, fit.labels)
+        return fit
 
 
 def max_batches_for(rho: float, negligible: float) -> int:

@@ -113,8 +113,7 @@ void define_classes(nb::module_ &module) {
         .def(nb::init<Points, std::optional<Weights>, double>(), "points"_a.noconvert(),
              "weights"_a.noconvert().none(), "mass"_a);
     nb::class_<WindowHandle>(module, "WindowHandle", nb::is_final())
-        .def(nb::init<nb::tuple, const std::vector<double> &, double>(), "batches"_a, "ages"_a,
-             "rho"_a)
+        .def(nb::init<nb::tuple, std::vector<double>>(), "batches"_a, "decay"_a)
         .def_prop_ro("decay", shower<WindowHandle>([](const WindowHandle &self, nb::handle owner) {
                          const std::span<const double> decay = self.window().decay();
                          return shown(decay.data(), {decay.size()}, owner);

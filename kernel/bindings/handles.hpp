@@ -32,8 +32,8 @@ private:
 
 class WindowHandle {
 public:
-    WindowHandle(nb::tuple batches, const std::vector<double> &ages, double rho)
-        : batches_(std::move(batches)), window_(views_of(batches_), ages, rho) {}
+    WindowHandle(nb::tuple batches, std::vector<double> decay)
+        : batches_(std::move(batches)), window_(views_of(batches_), std::move(decay)) {}
 
     const kmeander::DecayedWindow &window() const { return window_; }
 

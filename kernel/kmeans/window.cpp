@@ -2,21 +2,18 @@
 #include "kmeans/window.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "kmeans/checks.hpp"
 
 namespace kmeander {
 
-DecayedWindow::DecayedWindow(std::vector<BatchView> batches, std::span<const double> ages,
-                             double rho)
-    : batches_(std::move(batches)), decay_(ages.size()) {
-    need(ages.size() == batches_.size(), "one entry per batch is needed");
+DecayedWindow::DecayedWindow(std::vector<BatchView> batches, std::vector<double> decay)
+    : batches_(std::move(batches)), decay_(std::move(decay)) {
+    need(decay_.size() == batches_.size(), "one entry per batch is needed");
     double spread = 0.0;
-    for (std::size_t b = 0; b < ages.size(); ++b) {
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
         const BatchView &batch = batches_[b];
-        decay_[b] = std::pow(rho, ages[b]);
         const double decayed = decay_[b] * batch.mass;
         n_points_ += batch.rows.count;
         mass_ += decayed;

@@ -18,10 +18,10 @@ struct BatchView {
     double mass;            // weight of all rows
 };
 
-// Batches in order of arrival, one aged t weighing rho**t.
+// Batches in order of arrival, and what each of their rows weighs for its age.
 class DecayedWindow {
 public:
-    DecayedWindow(std::vector<BatchView> batches, std::span<const double> ages, double rho);
+    DecayedWindow(std::vector<BatchView> batches, std::vector<double> decay);
 
     std::size_t size() const { return batches_.size(); }
     const BatchView &operator[](std::size_t b) const { return batches_[b]; }

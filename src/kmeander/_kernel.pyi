@@ -35,13 +35,12 @@ class BatchHandle:
     ) -> None: ...
 
 class WindowHandle:
-    """Batches in order of arrival, one aged t weighing rho**t. Never changed."""
+    """Batches in order of arrival, and what each weighs for its age. Never changed."""
 
     def __init__(
         self,
         batches: tuple[BatchHandle, ...],  # the oldest first
-        ages: Sequence[float],  # in   of each
-        rho: float,
+        decay: Sequence[float],  # in   of each
     ) -> None: ...
     @property
     def decay(self) -> Weights: ...  # (batches,)

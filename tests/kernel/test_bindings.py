@@ -59,7 +59,7 @@ BATCH = _kernel.BatchHandle(POINTS, None, 4.0)
 BOUNDS = _kernel.Bounds(UPPER, LOWER, CENTROIDS)
 PARTITION = _kernel.Partition(LABELS, BOUNDS, _kernel.ClusterSums(TABLE, SUMS, TABLE))
 BARE = _kernel.Partition(np.ones(8, np.int32))
-WINDOW = _kernel.WindowHandle((BATCH, BATCH), [1.0, 0.0], 0.5)
+WINDOW = _kernel.WindowHandle((BATCH, BATCH), [0.5, 1.0])
 KNOWN = _kernel.lloyd(
     WINDOW, None, None, CENTROIDS.copy(), np.zeros(2), None, None, 9, 0.0, False, 1
 )[0]  # fmt: skip
@@ -79,7 +79,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "n_threads": 1,
     },
     "BatchHandle": {"points": POINTS, "weights": np.ones(4), "mass": 4.0},
-    "WindowHandle": {"batches": (BATCH, BATCH), "ages": [1.0, 0.0], "rho": 0.5},
+    "WindowHandle": {"batches": (BATCH, BATCH), "decay": [0.5, 1.0]},
     "Bounds": {"upper": UPPER, "lower": LOWER, "snapshot": CENTROIDS},
     "ClusterSums": {"masses": TABLE, "sums": SUMS, "scatter": TABLE},
     "Partition": {"labels": LABELS, "bounds": BOUNDS, "sums": None},
@@ -212,7 +212,7 @@ LLOYD_OF_THREE: dict[str, Any] = {
         ("a copy does not fit the points", "first_beyond", {"copy": np.zeros((4, 2), np.float32)}),
         ("weights and points differ in length", "BatchHandle", {"weights": np.zeros(3)}),
         ("no points", "BatchHandle", {"points": POINTS[:0], "weights": None}),
-        ("one entry per batch is needed", "WindowHandle", {"ages": [0.0]}),
+        ("one entry per batch is needed", "WindowHandle", {"decay": [1.0]}),
         ("no batches", "WindowHandle", {"batches": (BATCH, None)}),
         ("no uniforms", "seed", {"uniforms": np.zeros(3)}),
         ("points and centroids differ in columns", "measure", {"centroids": np.zeros((1, 3))}),
@@ -235,9 +235,9 @@ LLOYD_OF_THREE: dict[str, Any] = {
         (
             "labels and points differ in length",
             "lloyd",
-            {"window": _kernel.WindowHandle((BATCH, FIVE), [1.0, 0.0], 0.5), "older": None},
+            {"window": _kernel.WindowHandle((BATCH, FIVE), [0.5, 1.0]), "older": None},
         ),
-        ("no batches", "lloyd", {"window": _kernel.WindowHandle((), [], 0.5)}),
+        ("no batches", "lloyd", {"window": _kernel.WindowHandle((), [])}),
         ("places before do not fit the centroids", "lloyd", {"before": None}),
         ("labels and points differ in length", "swap", {"newest": PARTITION.without(0, 1)}),
         ("two uniforms per cluster are needed", "exchange", {"uniforms": np.full(3, 0.5)}),

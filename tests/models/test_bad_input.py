@@ -325,7 +325,7 @@ SHARE = (
     [
         ({"rho": 1.3}, f"rho must lie in (0, 1], got 1.3. {SHARE}"),
         ({"rho": 0}, f"rho must lie in (0, 1], got 0. {SHARE}"),
-        ({"rho": "fast"}, "rho must be a number in (0, 1] or \"auto\", got 'fast'."),
+        ({"rho": "fast"}, 'rho must be a number in (0, 1], "auto" or "two-speed", got \'fast\'.'),
         ({"rho": float("nan")}, f"rho must lie in (0, 1], got nan. {SHARE}"),
         (
             {"rho": 1.0},

@@ -267,8 +267,8 @@ CASES: list[tuple[str, Callable[[Path], Any], str, str]] = [
      "one arrives; kmeander rho --half-life picks it from the number of batches after which half "
      "is forgotten."),
     ("run", lambda f: run(f / "rows.csv", rho="fast"),
-     "rho must be a number in (0, 1] or \"auto\", got 'fast'.",
-     "--rho must be a number in (0, 1] or \"auto\", got 'fast'."),
+     "rho must be a number in (0, 1], \"auto\" or \"two-speed\", got 'fast'.",
+     "--rho must be a number in (0, 1], \"auto\" or \"two-speed\", got 'fast'."),
     ("run", lambda f: run(f / "rows.csv", every="1s"),
      "every cuts the stream by time, and needs time_column=... to say where the time stands.",
      "--every cuts the stream by time, and needs --time-column to say where the time stands."),
@@ -434,7 +434,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
     }
     order, form = set(ORDERS), set(FORMATS)
     assert shown == {
-        ("run", "rho"): {"NUMBER", "auto"},
+        ("run", "rho"): {"NUMBER", "auto", "two-speed"},
         ("run", "steps_part"): {"SIZE", "day"},
         ("run", "refine"): {"swaps", "split-merge", "NUMBER", "none"},
         ("run", "bad_rows"): {*BAD_ROWS, "FILE"},

@@ -384,7 +384,10 @@ def test_wrong_usage_exits_with_2(csv: Path) -> None:
             "--rho must lie in (0, 1), got 1.3. It is the share of",
         ),
         (["--rho", "1"], "--rho must lie in (0, 1), got 1.0. It is the share of"),
-        (["--rho", "fast"], "--rho must be a number in (0, 1] or \"auto\", got 'fast'."),
+        (
+            ["--rho", "fast"],
+            '--rho must be a number in (0, 1], "auto" or "two-speed", got \'fast\'.',
+        ),
         (["--clusters", "0"], "--clusters must be a whole number of at least 1, got 0. It is the"),
         (["--threads", "0"], "--threads must be a whole number of at least 1, got 0. It is the"),
         (["--seed", "-1"], "--seed must be a whole number of at least 0, got -1. It is a seed"),

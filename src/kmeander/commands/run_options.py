@@ -36,8 +36,9 @@ class ModelOptions:
     rho: Annotated[
         str | None,
         typer.Option(
-            help="Share of weight a batch keeps when the next arrives (default 0.6), or auto.",
-            metavar="NUMBER|auto",
+            help="Share of weight a batch keeps when the next arrives (default 0.6), auto, or "
+            "two-speed.",
+            metavar="NUMBER|auto|two-speed",
         ),
         rho_of,
     ] = None

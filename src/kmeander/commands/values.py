@@ -26,7 +26,7 @@ def rho_of(text: str) -> float | str:
     try:
         rho = float(text)
     except ValueError:
-        return text  # auto, or a word that the library refuses
+        return text  # auto, two-speed, or a word that the library refuses
     # A share of 1 would need max_batches, which has no option.
     return share_kept(rho, below_one=True)
 

@@ -24,9 +24,9 @@ class ForgetfulKMeans(StreamKMeans):
     """K-means that follows a stream and forgets its past (FSKM, and better).
 
     Each batch updates the centroids by weighted Lloyd over the batches remembered, a batch aged t
-    weighing ``rho**t``. Cluster k stays cluster k from batch to batch. By default local search
-    keeps Lloyd from bad local minima, and a batch that contradicts the past makes the model forget
-    it at once; `as_in_paper` gives plain FSKM [1]_.
+    weighing ``rho**t``, unless `rho` says otherwise. Cluster k stays cluster k from batch to batch.
+    By default local search keeps Lloyd from bad local minima, and a batch that contradicts the past
+    makes the model forget it at once; `as_in_paper` gives plain FSKM [1]_.
 
     Parameters
     ----------
@@ -36,10 +36,13 @@ class ForgetfulKMeans(StreamKMeans):
         Where Lloyd starts at each batch: the previous centroids (PC), the cheapest; the matched
         means of those and the new batch's (HI), a weighted K-means on both (WI), or the new batch's
         alone (CC).
-    rho : float or "auto", default=0.6
+    rho : float, "auto" or "two-speed", default=0.6
         Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
         `rho_for_drift`. ``"auto"`` chooses among half-lives of half a batch to four, by how well
-        each would have forecast the batches so far; ``step_.rho`` says which.
+        each would have forecast the batches so far; ``step_.rho`` says which. ``"two-speed"``
+        forgets most of a batch within three others and the rest within sixty, so that what is rare
+        is not forgotten: a batch aged t weighs ``0.97 * 0.3**t + 0.03 * 0.95**t``. Old batches are
+        kept as weighted means, all together as many rows as seven batches.
     refine : {"swaps", "split-merge", None} or int, default="swaps"
         Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
         centroids, each in the place of the one whose removal costs least, and kept where the error

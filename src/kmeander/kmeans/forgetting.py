@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from kmeander.arguments import is_finite, positive_number, share_kept
 from kmeander.exceptions import ArgumentError, argument
@@ -12,6 +13,32 @@ AGE_ROUNDING = 1e-12
 
 # What counts as no difference in the paper: of an error, and of a batch's weight.
 NEGLIGIBLE = 0.01
+
+
+class Tail(NamedTuple):
+    """The slow part of a memory with two speeds.
+
+    A batch aged t weighs ``(1 - share) * rho**t + share * slow**t``.
+    """
+
+    share: float
+    slow: float
+
+    def weight(self, rho: float, age: float) -> float:
+        """Return what a batch of that age weighs, beside one of age 0.
+
+        Examples
+        --------
+        >>> [round(TAIL.weight(FAST, age), 4) for age in (0, 1, 2, 10)]
+        [1.0, 0.3195, 0.1144, 0.018]
+        """
+        return (1 - self.share) * float(rho**age) + self.share * float(self.slow**age)
+
+
+# rho="two-speed": nearly all of a batch's weight fades within three batches, the rest within sixty.
+FAST, TAIL = 0.3, Tail(share=0.03, slow=0.95)
+# Age at which a batch leaves: it weighs a thousandth then.
+LONGEST_TAIL = 64
 
 
 def rho_for_drift(

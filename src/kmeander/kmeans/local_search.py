@@ -153,9 +153,7 @@ def split_and_merge(
             order = _shortest_ways(fit.centroids, centroids, removed)
             centroids = centroids[order]
         start = limits.metric.centroids(frozen(centroids), fit.centroids)
-        again = fit_window(
-            fit.window, start, limits, before=before, keep_sums=keep_sums
-        )
+        again = fit_window(fit.window, start, limits, before=before, keep_sums=keep_sums)
         saves = again.error < fit.error * (1 - _LEAST_SAVED)
         fit = (
             again.following(fit) if saves else fit.plus(again.n_distances, again.n_distances_plain)

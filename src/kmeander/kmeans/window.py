@@ -11,8 +11,11 @@ import numpy as np
 
 from kmeander import _kernel
 from kmeander.arrays import Labels, Masses, Points, Weights
-from kmeander.kmeans.forgetting import AGE_ROUNDING
+from kmeander.kmeans.forgetting import AGE_ROUNDING, Tail
 from kmeander.kmeans.metric import Metric
+
+# With two speeds a batch leaves where alarms have left it less than this share of its weight.
+_LEAST_KEPT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,10 @@ class Remembered:
 
 @dataclass(eq=False)
 class Window:
-    """Batches in order of arrival, a batch aged t weighing ``rho**t``.
+    """Batches in order of arrival, a batch aged t weighing ``rho**t``, or by two speeds.
+
+    With a `tail` it weighs as `Tail` says, times what alarms have left of it, `kept`, one number
+    for each batch; None where there was no alarm.
 
     `partition` is that of the first batches: of all, once Lloyd has run, of none in a new window.
     `newest` is that of the newest batch, where one was found for it alone.
@@ -94,18 +100,34 @@ class Window:
     ages: tuple[float, ...] = ()
     partition: _kernel.Partition | None = None
     newest: _kernel.Partition | None = None
+    tail: Tail | None = None
+    kept: tuple[float, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __reduce__(self) -> tuple[type[Window], tuple[Any, ...]]:
-        return Window, (self.rho, self.batches, self.ages, self.partition, self.newest)
+        return Window, (
+            self.rho, self.batches, self.ages, self.partition, self.newest, self.tail, self.kept
+        )  # fmt: skip
 
     @cached_property
     def handle(self) -> _kernel.WindowHandle:
         """Batches and what they weigh, as the kernel reads them."""
         handles = tuple([batch.handle for batch in self.batches])
-        return _kernel.WindowHandle(handles, self.ages, self.rho)
+        decay = [self.weight_at(age) for age in self.ages]
+        if self.kept is not None:
+            decay = [kept * weight for kept, weight in zip(self.kept, decay, strict=True)]
+        return _kernel.WindowHandle(handles, decay)
+
+    def weight_at(self, age: float) -> float:
+        """Return what a batch of that age weighs, if no alarm has taken anything from it."""
+        return self.rho**age if self.tail is None else self.tail.weight(self.rho, age)
+
+    @property
+    def share_kept(self) -> float:
+        """Share of its weight that the newest batch keeps when the next one arrives."""
+        return self.rho if self.tail is None else self.weight_at(1.0)
 
     @cached_property
     def has_summaries(self) -> bool:
@@ -158,9 +180,9 @@ class Window:
         Beside the newest, a batch counts that weighs `least_decay` of it at least.
         """
         n_found, n_recent = self.batches[-1].n_points, 1
-        least = least_decay * self.rho ** self.ages[-1]
+        least = least_decay * self.weight_at(self.ages[-1])
         while n_recent < len(self.batches) and n_found < n_points:
-            if self.rho ** self.ages[-1 - n_recent] < least:
+            if self.weight_at(self.ages[-1 - n_recent]) < least:
                 break
             n_recent += 1
             n_found += self.batches[-n_recent].n_points
@@ -212,13 +234,14 @@ class Window:
         oldest_age: float,
         max_batches: int | None,
         rho: float | None = None,
+        tail: Tail | None = None,
     ) -> Window:
         """Let time pass and make room for one more batch.
 
         Batches leave once their age reaches `oldest_age`; the oldest leave, too, where with the
         one to come there would be more than `max_batches`. They leave before w* is computed
-        (Algorithm 2). From now on all weigh by `rho`, where it is given. Batches in one summary
-        leave together, when it is the turn of the middle one.
+        (Algorithm 2). From now on all weigh by `rho`, where it is given, and by `tail`. Batches in
+        one summary leave together, when it is the turn of the middle one.
         """
         ages = [age + elapsed for age in self.ages]
         # Seventy times 0.1 add up to a little less than 7.
@@ -234,11 +257,15 @@ class Window:
                 if n_before - (batch.n_batches - 1) / 2 > max_batches:
                     n_gone = max(n_gone, place)
                 n_before -= batch.n_batches
-        batches, partition = self.batches[n_gone:], self.partition
-        if partition is not None and n_gone > 0:
-            n_points = sum([batch.n_points for batch in self.batches[:n_gone]])
-            partition = partition.without(n_gone, n_points)
-        aged = Window(self.rho if rho is None else rho, batches, tuple(ages[n_gone:]), partition)
+        older = Window(
+            self.rho if rho is None else rho,
+            self.batches,
+            tuple(ages),
+            self.partition,
+            tail=tail,
+            kept=self.kept,
+        )
+        aged = older._without_oldest(n_gone)
         if not self.has_summaries:  # then these have none either
             vars(aged)["has_summaries"] = False
         return aged
@@ -259,7 +286,13 @@ class Window:
         summary = None if within is None else Summary(within, n_batches=1, span=0.0)
         newest = Remembered(points, weights, summary, handle)
         joined = Window(
-            self.rho, (*self.batches, newest), (*self.ages, 0.0), self.partition, partition
+            self.rho,
+            (*self.batches, newest),
+            (*self.ages, 0.0),
+            self.partition,
+            partition,
+            self.tail,
+            None if self.kept is None else (*self.kept, 1.0),
         )
         vars(joined)["has_summaries"] = summary is not None or self.has_summaries
         return joined
@@ -270,7 +303,33 @@ class Window:
         Where the factors differ, what summaries hide is taken to grow as their means' scatter does.
         """
         batches = tuple([batch.rescaled(factors, metric) for batch in self.batches])
-        return Window(self.rho, batches, self.ages)
+        return Window(self.rho, batches, self.ages, tail=self.tail, kept=self.kept)
+
+    def reduced(self, share: float) -> Window:
+        """Return the window with that share of all weights, for good.
+
+        Batches that alarms have left next to nothing of leave.
+        """
+        if share == 1.0:
+            return self
+        kept = [share * one for one in self.kept or (1.0,) * len(self)]
+        n_gone = sum([one < _LEAST_KEPT for one in kept])  # the oldest: they were in every alarm
+        return replace(self, kept=tuple(kept))._without_oldest(n_gone)
+
+    def _without_oldest(self, n_gone: int) -> Window:
+        partition = self.partition
+        if partition is not None and n_gone > 0:
+            n_points = sum([batch.n_points for batch in self.batches[:n_gone]])
+            partition = partition.without(n_gone, n_points)
+        kept = None if self.kept is None else self.kept[n_gone:]
+        return Window(
+            self.rho,
+            self.batches[n_gone:],
+            self.ages[n_gone:],
+            partition,
+            tail=self.tail,
+            kept=kept,
+        )
 
     def divided(self, partition: _kernel.Partition) -> Window:
         """Return the window under a new partition of all its points."""
@@ -296,6 +355,8 @@ class Window:
             "labels": None if partition is None else partition.labels,
             "bounds": _fields(bounds, "upper", "lower", "snapshot"),
             "totals": _fields(sums, "masses", "sums", "scatter"),
+            "tail": None if self.tail is None else list(self.tail),
+            "kept": None if self.kept is None else list(self.kept),
         }
 
     @classmethod
@@ -320,11 +381,14 @@ class Window:
                 None if totals is None else _kernel.ClusterSums(**totals),
             )
         summaries = [None if known is None else Summary(**known) for known in state["summaries"]]
+        tail, kept = state.get("tail"), state.get("kept")
         return cls(
             state["rho"],
             tuple(map(Remembered, state["points"], state["weights"], summaries)),
             tuple(state["ages"]),
             partition,
+            tail=None if tail is None else Tail(*tail),
+            kept=None if kept is None else tuple(kept),
         )
 
 

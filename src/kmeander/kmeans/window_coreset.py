@@ -1,28 +1,32 @@
 """Coreset of old batches: weighted means of their points, so that a long memory stays small.
 
-Each arrival makes all batches weigh less by the same factor, so points of different ages may share
-a mean for ever. A mean has the weight of its points, and what they add to any error beyond what
-it adds is a constant, kept with the batch; so errors and centroids are exact as long as no
-cluster wants only some of the points behind a mean.
+With ``rho**t`` each arrival makes all batches weigh less by the same factor, so points of different
+ages may share a mean for ever; with two speeds each batch is summarised alone. A mean has the
+weight of its points, and what they add to any error beyond what it adds is a constant, kept with
+the batch; so errors and centroids are exact as long as no cluster wants only some of the points
+behind a mean.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kmeander import _kernel
 from kmeander.arrays import Centroids, Labels, frozen
-from kmeander.kmeans.lloyd import Limits, fit_window
+from kmeander.kmeans.lloyd import Limits, WindowFit, fit_window
 from kmeander.kmeans.window import Remembered, Summary, Window
 
 # Batches are summarised together up to a quarter of all points, and half of those are left ...
 _SHARE_OF_POINTS = 1 / 4
 # ... and up to an eighth of the time that is remembered: they leave together.
 _SHARE_OF_TIME = 1 / 8
+
+# With two speeds a batch becomes a quarter as many points each time that it comes of these ages.
+THINNED_AT, _THINNED_TO = (3.0, 10.0, 32.0), 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class _Part:
     age: float
     decay: float
     partition: _kernel.Partition
+    kept: float = 1.0  # what alarms have left of its weight
 
     @property
     def n_points(self) -> int:
@@ -115,11 +120,92 @@ def summarise(
     parts = _parts_of(window)
     while n_points > max_points:
         run = _lightest_run(parts, together)
-        merged, n_measured = _merged(parts[run], window.rho, centroids, limits)
+        merged, n_measured = _merged(parts[run], window, centroids, limits)
         n_points += merged.n_points - sum(part.n_points for part in parts[run])
         n_distances += n_measured
         parts[run] = [merged]
     return Summarised(_window_of(parts, window), n_distances)
+
+
+def thin(
+    window: Window, ages_before: Sequence[float], centroids: Centroids, limits: Limits
+) -> Summarised:
+    """Return the window with each batch that has come of a certain age as fewer weighted means.
+
+    As a quarter of its points, but at least one for each of its clusters, at the ages of
+    `THINNED_AT`, each time. So batches of one size are never more points than five and a half of
+    them, and few points change at a time.
+
+    Parameters
+    ----------
+    window : Window
+        Partitioned by `centroids`.
+    ages_before : sequence of float
+        Ages of its batches when they were last looked at.
+    centroids : ndarray of shape (n_clusters, n_features)
+    limits : Limits
+        Only its number of threads matters.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [8.0], [9.0]])
+    >>> window = Window(rho=0.5).joined_by(points, None)
+    >>> window = fit_window(window, np.array([[0.5], [8.5]]), Limits()).window
+    >>> older = window.aged(2.0, math.inf, None)
+    >>> thinned = thin(older, window.ages, np.array([[0.5], [8.5]]), Limits()).window
+    >>> thinned.batches[0].points.ravel().tolist(), thinned.batches[0].weights.tolist()
+    ([0.5, 8.5], [2.0, 2.0])
+    """
+    partition, n_distances, begin = window.partition, 0, 0
+    assert partition is not None
+    labels, bounds = partition.labels, partition.bounds
+    batches, pieces, uppers, lowers = list(window.batches), [], [], []
+    unchanged = 0  # where the points begin that are yet to be taken over
+    for place, (batch, before, age) in enumerate(
+        zip(window.batches, ages_before, window.ages, strict=True)
+    ):
+        end = begin + batch.n_points
+        n_times = sum([before < at <= age for at in THINNED_AT])
+        if n_times:
+            n_means = max(batch.n_points // _THINNED_TO**n_times, len(np.unique(labels[begin:end])))
+            if n_means < batch.n_points:
+                fewer, found = _as_means(batch, n_means, centroids, limits)
+                batches[place] = fewer
+                n_distances += found.n_distances
+                of_fewer = found.window.partition
+                assert of_fewer is not None
+                pieces += [labels[unchanged:begin], of_fewer.labels]
+                if bounds is not None:
+                    assert of_fewer.bounds is not None
+                    uppers += [bounds.upper[unchanged:begin], of_fewer.bounds.upper]
+                    lowers += [bounds.lower[unchanged:begin], of_fewer.bounds.lower]
+                unchanged = end
+        begin = end
+    if not pieces:
+        return Summarised(window, 0)
+    pieces.append(labels[unchanged:])
+    if bounds is not None:
+        uppers.append(bounds.upper[unchanged:])
+        lowers.append(bounds.lower[unchanged:])
+        bounds = _kernel.Bounds(np.concatenate(uppers), np.concatenate(lowers), bounds.snapshot)
+    thinned = replace(
+        window, batches=tuple(batches), partition=_kernel.Partition(np.concatenate(pieces), bounds)
+    )
+    return Summarised(thinned, n_distances)
+
+
+def _as_means(
+    batch: Remembered, n_means: int, centroids: Centroids, limits: Limits
+) -> tuple[Remembered, WindowFit]:
+    """Return a batch as that number of means, or fewer, and the clusters of those."""
+    means, masses = np.empty((n_means, batch.points.shape[1])), np.empty(n_means)
+    n_found, hidden = _kernel.summarise(batch.points, batch.weights, means, masses)
+    summary = Summary(batch.within + hidden, batch.n_batches, batch.span)
+    if n_found < n_means:  # a view would keep the room for all of them
+        means, masses = means[:n_found].copy(), masses[:n_found].copy()
+    fewer = Remembered(frozen(means), frozen(masses), summary)
+    found = fit_window(Window(1.0, (fewer,), (0.0,)), centroids, limits, only_assign=True)
+    return fewer, found
 
 
 def _lightest_run(parts: Sequence[_Part], together: _Together) -> slice:
@@ -149,11 +235,14 @@ def _n_means(parts: Sequence[_Part]) -> int:
 
 
 def _merged(
-    parts: Sequence[_Part], rho: float, centroids: Centroids, limits: Limits
+    parts: Sequence[_Part], window: Window, centroids: Centroids, limits: Limits
 ) -> tuple[_Part, int]:
     """Return batches as one of half as many points, and the distances this took."""
     youngest = parts[-1]
-    decays = [rho ** (part.age - youngest.age) for part in parts]
+    if window.tail is None and window.kept is None:
+        decays = [window.rho ** (part.age - youngest.age) for part in parts]
+    else:  # their ratios change with time; those of now stay
+        decays = [part.decay / youngest.decay for part in parts]
     pairs = list(zip(decays, (part.batch for part in parts), strict=True))
     points = np.concatenate([batch.points for _, batch in pairs])
     weights = np.concatenate([decay * batch.weights_or_ones for decay, batch in pairs])
@@ -170,7 +259,8 @@ def _merged(
     batch = Remembered(frozen(means), frozen(masses), summary)
     fit = fit_window(Window(1.0, (batch,), (0.0,)), centroids, limits, only_assign=True)
     assert fit.window.partition is not None
-    return _Part(batch, youngest.age, youngest.decay, fit.window.partition), fit.n_distances
+    part = _Part(batch, youngest.age, youngest.decay, fit.window.partition, youngest.kept)
+    return part, fit.n_distances
 
 
 def _span(parts: Sequence[_Part]) -> float:
@@ -181,9 +271,11 @@ def _span(parts: Sequence[_Part]) -> float:
 def _parts_of(window: Window) -> list[_Part]:
     assert window.partition is not None
     parts, rest = [], window.partition
-    for batch, age, decay in zip(window.batches, window.ages, window.decay.tolist(), strict=True):
+    kept = window.kept or (1.0,) * len(window)
+    columns = zip(window.batches, window.ages, window.decay.tolist(), kept, strict=True)
+    for batch, age, decay, share in columns:
         n_points = len(batch.points)
-        parts.append(_Part(batch, age, decay, rest.of_first_batch(n_points)))
+        parts.append(_Part(batch, age, decay, rest.of_first_batch(n_points), share))
         rest = rest.without(1, n_points)
     return parts
 
@@ -213,4 +305,6 @@ def _window_of(parts: Sequence[_Part], before: Window) -> Window:
         tuple(part.batch for part in parts),
         tuple(part.age for part in parts),
         _kernel.Partition(labels, bounds, sums),
+        tail=before.tail,
+        kept=None if before.kept is None else tuple(part.kept for part in parts),
     )

@@ -13,7 +13,7 @@ from kmeander.arrays import Centroids
 from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.starts import INITIALISATIONS, Clusters, Start
 from kmeander.kmeans.window import Window
-from kmeander.kmeans.window_coreset import summarise
+from kmeander.kmeans.window_coreset import summarise, thin
 from kmeander.models.base import StreamModel
 from kmeander.models.rho_choice import RHOS, RhoChoice
 from kmeander.models.settings import Options, Settings
@@ -45,10 +45,13 @@ class FSKM(StreamModel):
     n_clusters : int
     init : {"hungarian", "weighted", "current", "previous"}, default="hungarian"
         Where Lloyd starts at each batch: HI, WI, CC or PC.
-    rho : float or "auto", default=0.5
+    rho : float, "auto" or "two-speed", default=0.5
         Share of weight that a batch keeps when its age grows by one. ``"auto"`` chooses among
         half-lives of half a batch to four, by how well the centroids that each would have had
-        forecast the batches so far; the window is then as long as the longest needs.
+        forecast the batches so far; the window is then as long as the longest needs. With
+        ``"two-speed"`` a batch aged t weighs ``0.97 * 0.3**t + 0.03 * 0.95**t``: mostly the newest
+        batches count, but what is rare is remembered up to an age of 64. At an age of 3, 10 and 32
+        a batch becomes a quarter as many weighted means, so all are the rows of seven batches.
     refine : {None, "swaps", "split-merge"} or int, default=None
         Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
         centroids, each in the place of the one whose removal costs least, and kept where the
@@ -138,7 +141,7 @@ class FSKM(StreamModel):
         known, n_forecast = self._with_rho_choice(known, batch)
         aged = self._aged(known, batch.elapsed, kept)
         start = self._start(centroids, aged, batch, current)
-        aged, n_summarising = self._within_max_points(aged, batch, centroids)
+        aged, n_summarising = self._condensed(known, aged, batch, centroids)
         if n_forecast or n_summarising:
             start = start.plus(n_forecast + n_summarising)
         start = assigned_by(arrival, start, batch, centroids)
@@ -182,6 +185,12 @@ class FSKM(StreamModel):
         At a drift they become as much older as leaves them the share of weight to be kept.
         """
         settings, choice = self.settings, known.rho_choice
+        if settings.tail is not None:
+            aged = known.window.aged(
+                elapsed, settings.oldest_age, settings.max_batches,
+                rho=settings.first_rho, tail=settings.tail,
+            )  # fmt: skip
+            return aged.reduced(kept)
         # Where rho is chosen, what is forgotten must not come back with a longer memory.
         older = elapsed + ages_to_keep(kept, settings.first_rho)
         rho = settings.first_rho if choice is None else choice.rho
@@ -202,13 +211,17 @@ class FSKM(StreamModel):
         placed = self.settings.limits.metric.centroids(start.centroids, centroids)
         return start._replace(centroids=placed)
 
-    def _within_max_points(
-        self, aged: Window, batch: Batch, centroids: Centroids
+    def _condensed(
+        self, known: State, aged: Window, batch: Batch, centroids: Centroids
     ) -> tuple[Window, int]:
-        """Return the window with old batches as means where there is a cap, and the distances."""
-        settings = self.settings
+        """Return the window with old batches as means where settings say so, and the distances."""
+        settings, n_distances = self.settings, 0
+        if settings.tail is not None and aged.batches:
+            ages_before = known.window.ages[-len(aged) :]
+            thinned = thin(aged, ages_before, centroids, settings.limits)
+            aged, n_distances = thinned.window, thinned.n_distances
         if settings.max_points is None:
-            return aged, 0
+            return aged, n_distances
         found = summarise(
             aged,
             max(settings.max_points - batch.n_points, settings.max_points // 2),
@@ -217,4 +230,4 @@ class FSKM(StreamModel):
             oldest_age=settings.oldest_age,
             max_batches=settings.max_batches,
         )
-        return found.window, found.n_distances
+        return found.window, n_distances + found.n_distances

@@ -8,7 +8,7 @@ from typing import Any, Self, TypedDict
 
 from kmeander.arguments import is_finite, one_of, share_kept, whole_number
 from kmeander.exceptions import ArgumentError, argument
-from kmeander.kmeans.forgetting import max_batches_for
+from kmeander.kmeans.forgetting import FAST, LONGEST_TAIL, TAIL, Tail, max_batches_for
 from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import Refinement, refinement_of
 from kmeander.kmeans.metric import Metric, metric_of
@@ -17,6 +17,9 @@ from kmeander.models.rho_choice import LONGEST
 from kmeander.preparation import Preparation, preparation_of
 
 FORGETTING = ("fixed", "adaptive")
+
+# Words for rho, and the one that they begin with.
+FIRST_RHO = {"auto": LONGEST, "two-speed": FAST}
 
 # What measures best (docs/decisions): the defaults of everything that people meet.
 DEFAULTS: dict[str, Any] = {
@@ -73,6 +76,7 @@ class PrivilegedSettings:
     limits: Limits = field(init=False, repr=False, compare=False)
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
+    tail: Tail | None = field(init=False, repr=False, compare=False, default=None)
     chooses_rho: bool = field(init=False, repr=False, compare=False, default=False)
     refinement: Refinement = field(
         init=False, repr=False, compare=False, default=Refinement(0, splits=False)
@@ -133,11 +137,13 @@ class Settings(PrivilegedSettings):
     def __post_init__(self) -> None:
         one_of("init", self.init, INITIALISATIONS)
         one_of("forgetting", self.forgetting, FORGETTING)
-        if isinstance(self.rho, str) and self.rho != "auto":
+        if isinstance(self.rho, str) and self.rho not in FIRST_RHO:
             raise ArgumentError(
-                f'{argument("rho")} must be a number in (0, 1] or "auto", got {self.rho!r}.'
+                f'{argument("rho")} must be a number in (0, 1], "auto" or "two-speed", got '
+                f"{self.rho!r}."
             )
-        rho = LONGEST if isinstance(self.rho, str) else share_kept(self.rho)
+        rho = FIRST_RHO[self.rho] if isinstance(self.rho, str) else share_kept(self.rho)
+        is_two_speed = self.rho == "two-speed"
         max_batches = self._checked_max_batches(rho)
         super().__post_init__()
         vars(self).update(
@@ -145,8 +151,9 @@ class Settings(PrivilegedSettings):
             max_batches=max_batches,
             refinement=refinement_of(self.refine),
             first_rho=rho,
-            chooses_rho=isinstance(self.rho, str),
-            oldest_age=max_batches_for(rho) if rho < 1 else math.inf,
+            tail=TAIL if is_two_speed else None,
+            chooses_rho=self.rho == "auto",
+            oldest_age=LONGEST_TAIL if is_two_speed else _oldest_age(rho),
             max_points=self._checked_max_points(),
         )
 
@@ -192,6 +199,10 @@ def _checked_rules(prepare: Preparation | str | None, metric: Metric) -> Prepara
     if metric.on_sphere and prepare == "auto":
         return Preparation(scale="none")  # another origin or unit would change every angle
     return preparation_of(prepare)
+
+
+def _oldest_age(rho: float) -> float:
+    return max_batches_for(rho) if rho < 1 else math.inf
 
 
 def _checked_alarm_rate(value: Any) -> float:

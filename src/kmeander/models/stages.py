@@ -143,7 +143,7 @@ def begin(
             n_points=batch.n_rows,
             n_means=batch.n_means,
             waiting=True,
-            rho=known.window.rho,
+            rho=known.window.share_kept,
             n_batches=0,
             mass=float(masses.sum()),
             n_distances=seeds.n_distances,
@@ -174,7 +174,9 @@ def begin(
     centroids = limits.metric.centroids(centroids)
     start = Start(centroids, seeds.n_distances, seeds.n_distances_plain)
     partition = seeds.partition if n_surplus == 0 else None
-    window = Window(settings.first_rho).joined_by(points, weights, partition, known.within(batch))
+    window = Window(settings.first_rho, tail=settings.tail).joined_by(
+        points, weights, partition, known.within(batch)
+    )
     found = search(window, start, settings, seed, batch.index)
     fit, swapped, rest = converge(found, settings, seed, batch.index, known)
     lineage = Lineage.begun(fit.centroids, batch.index, variance_of(fit))
@@ -321,7 +323,7 @@ def record(
         n_points=batch.n_rows,
         n_means=batch.n_means,
         waiting=False,
-        rho=window.rho,
+        rho=window.share_kept,
         n_batches=window.n_batches,
         n_summarised=window.n_summarised,
         mass=window.handle.mass,

@@ -47,7 +47,7 @@ class State(NamedTuple):
     def empty(cls, settings: PrivilegedSettings) -> State:
         """Return the state of a model that has seen nothing."""
         choice = RhoChoice() if settings.chooses_rho else None
-        return cls(Window(settings.first_rho), rho_choice=choice)
+        return cls(Window(settings.first_rho, tail=settings.tail), rho_choice=choice)
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
         """Return the points kept so far and the batch as one batch of age 0."""

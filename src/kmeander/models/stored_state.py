@@ -75,6 +75,12 @@ def _check_window(window: PlainValues, k: int, d: int | None) -> int:
     ages = window.items("ages", ..., each=_is_age, rule="numbers of at least 0")
     if any(older < younger for older, younger in pairwise(ages)):
         raise InputError("it has ages that do not fall from the oldest batch to the newest.")
+    tail = window.items("tail", None, each=_is_share, rule="numbers in (0, 1]")
+    if tail is not None and len(tail) != 2:
+        raise InputError(f"it has a tail of {len(tail)} numbers, which must be 2.")
+    kept = window.items("kept", None, each=_is_share, rule="numbers in (0, 1]")
+    if kept is not None and len(kept) != len(ages):
+        raise InputError("its window has ages and shares kept of unlike numbers.")
     all_points, all_weights, summaries = (
         window.items(name, ..., each=lambda _: True, rule="one for each batch")
         for name in ("points", "weights", "summaries")
@@ -219,6 +225,10 @@ def _refuse_nan(value: Any, where: str) -> None:
 
 def _is_age(value: Any) -> bool:
     return is_number(value) and value >= 0
+
+
+def _is_share(value: Any) -> bool:
+    return is_number(value) and 0 < value <= 1
 
 
 def _is_estimate(value: Any) -> bool:

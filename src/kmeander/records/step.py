@@ -45,7 +45,8 @@ class Step:
         The stream has not yet shown as many distinct points as there are clusters: the points are
         kept, nothing is learned, and the fields that describe clusters are None or empty.
     rho : float
-        Share of weight that a batch keeps when its age grows by one.
+        Share of weight that a batch keeps when its age grows by one; where the memory has two
+        speeds, the newest batch.
     n_batches : int
         Batches in the window, this one included.
     mass : float

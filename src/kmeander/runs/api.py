@@ -117,8 +117,8 @@ def run(
         or data frames, one after the other.
     n_clusters : int, default=8
     rho, half_life : float, optional
-        Share of weight that a batch keeps when the next arrives (default 0.6; or ``"auto"``), or
-        the batches after which half is forgotten.
+        Share of weight that a batch keeps when the next arrives (default 0.6; or ``"auto"`` or
+        ``"two-speed"``), or the batches after which half is forgotten.
     init, refine, forgetting, max_batches, max_points, max_iter, tol, n_threads, random_state
         As for `ForgetfulKMeans`.
     alarm_rate : float, default=0.001
