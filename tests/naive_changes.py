@@ -37,6 +37,12 @@ def as_normal(squared: float, freedom: float) -> float:
     return scale * math.sqrt(freedom * math.log1p(squared / freedom))
 
 
+def freedom_of(noise: float, of_excess: float) -> float:
+    """Of a noise of which only what is beyond 1 is learned, known to its own chance at best."""
+    excess = max(noise - 1, math.sqrt(2 / of_excess))
+    return float(of_excess * ((1 + excess) / excess) ** 2)
+
+
 class Noise:
     """All squares that the statistics of a family have shown, by scale and statistic."""
 
@@ -44,19 +50,38 @@ class Noise:
         self.size = size
         self.shown: list[list[list[float]]] = [[[] for _ in range(size)] for _ in SCALES]
         self.batches: list[list[float]] = [[] for _ in SCALES]
+        # Of statistics that were forgotten: sum, count, and after how many batches.
+        self.forgotten: list[list[tuple[float, float, int]]] = [[] for _ in SCALES]
+        self.begun: list[list[float]] = []  # of each batch, by scale
 
     def family(self, scale: int) -> float:
+        """What the family has shown so far."""
         before = self.family(scale - 1) if scale else 1.0
         total = math.fsum(faded(one) for one in self.shown[scale])
         count = math.fsum(faded([1.0] * len(one)) for one in self.shown[scale])
+        for sums, counts, since in self.forgotten[scale]:
+            left = MEMORY ** (len(self.batches[scale]) - since)
+            total, count = total + left * sums, count + left * counts
         n, weight = faded(self.batches[scale]), 2 * SCALES[scale]
         return (n * (total / count if count else 1.0) + weight * before) / (n + weight)
+
+    def begin(self) -> list[float]:
+        """What a batch is judged beside: what was known before those of each scale."""
+        self.begun.append([self.family(scale) for scale in range(len(SCALES))])
+        looks_back = faded(self.batches[0]) >= 18
+        return [self.begun[-m if looks_back else -1][scale] for scale, m in enumerate(SCALES)]
+
+    def forget(self, i: int) -> None:
+        for scale, shown in enumerate(self.shown):
+            n = len(self.batches[scale])
+            self.forgotten[scale].append((faded(shown[i]), faded([1.0] * len(shown[i])), n))
+            shown[i] = []
 
     def shrinkage(self) -> float:
         """Empirical Bayes: for how many batches the family counts, by how alike they are."""
         n = faded(self.batches[0])
         if n < 10:
-            return 30.0
+            return 20.0
         known = [(faded(one), faded([1.0] * len(one))) for one in self.shown[0] if one]
         total = math.fsum(s for s, _ in known)
         if total == 0:
@@ -67,14 +92,13 @@ class Noise:
         return max(4.0, min(100.0, 2 / between))
 
     def judge(
-        self, scale: int, families: dict[int, float], z: dict[int, tuple[float, float]],
-        more: float, early: bool,
+        self, scale: int, families: list[float], z: dict[int, tuple[float, float]], more: float,
     ) -> dict[int, float]:  # fmt: skip
         """How rare each z is, given with the rows of its cell; they are learned."""
         m, shrinkage = SCALES[scale], self.shrinkage()
         family, long_family = families[scale], families[len(SCALES) - 1]
         alike = math.sqrt(self.size) * faded(self.batches[scale]) / m
-        freedom = min(shrinkage, (14 if early else 6) + alike)
+        freedom = min(shrinkage, freedom_of(family, 6 + alike))
         found = {}
         for i, (value, rows) in z.items():
             shown = self.shown[scale][i]
@@ -95,6 +119,20 @@ class Noise:
         if z:
             self.batches[scale].append(1.0)
         return found
+
+
+def doubt_of(noise: float, more: float, rows: float) -> float:
+    """One over the degrees of freedom that rows leave, by the noise of the family."""
+    return (1 + (max(noise, 1.0) - 1) * max(more, 1.0)) / (4 * max(rows, 1.0))
+
+
+@dataclass
+class Squares:
+    """Squares of what is about normal, the variance of their sum if independent, and doubts."""
+
+    squares: list[float]
+    variance: float
+    doubts: list[float]
 
 
 @dataclass
@@ -166,9 +204,8 @@ class ChangeTest:
                     (known.shares, [c]), (known.spreads, [c]),
                     (known.places, [c * d + j for j in range(d)]),
                 ):  # fmt: skip
-                    for scale in range(3):
-                        for i in which:
-                            noise.shown[scale][i] = []
+                    for i in which:
+                        noise.forget(i)
         self._begin(cells)
 
     def _add_to_cycles(self, phase: int, one: Tally) -> None:
@@ -180,8 +217,7 @@ class ChangeTest:
         self.phase = (self.phase + n_phases) % self.period if self.period else 0
         newest, far = tally(self.cells, points, weights)
         found: Found = {}
-        families = [[{s: noise.family(s) for s in range(3)}
-                     for noise in (known.shares, known.places, known.spreads)]
+        families = [[noise.begin() for noise in (known.shares, known.places, known.spreads)]
                     for known in self.known]  # fmt: skip
         n_before = len(self.batches)
         usual_size = faded(self.sizes) / faded([1.0] * len(self.sizes)) if self.sizes else 0.0
@@ -198,7 +234,7 @@ class ChangeTest:
             which = 0 if seasonal is None else 1
             self._compare(
                 found, scale, now, seasonal or older, size / (m * (usual_size or size)),
-                len(self.sizes) < 20, self.known[which], families[which],
+                self.known[which], families[which],
             )  # fmt: skip
         n_far = self._far(found, far)
         self._trend(found)
@@ -224,8 +260,8 @@ class ChangeTest:
         return self._sum(parts)
 
     def _compare(
-        self, found: Found, scale: int, now: Tally, older: Tally, more: float, early: bool,
-        known: Known, family: list[dict[int, float]],
+        self, found: Found, scale: int, now: Tally, older: Tally, more: float,
+        known: Known, families: list[list[float]],
     ) -> None:  # fmt: skip
         m = SCALES[scale]
         n, n_older = now.all_rows(), older.all_rows()
@@ -236,15 +272,28 @@ class ChangeTest:
             pooled = (a * n + b * n_older) / (n + n_older)
             if pooled * n >= 1:
                 z[c], parts[c] = (share_deviate(a, n, b, n_older), pooled * n), a
-        rare = known.shares.judge(scale, family[0], z, more, early)
+        rare = known.shares.judge(scale, families[0], z, more)
         found.update({("share", m, c): (parts[c], t) for c, t in rare.items()})
-        self._all_of(found, "shares", scale, list(rare.values()), float(len(rare)), known)
-        self._compare_means(found, scale, now, older, more, early, known, family)
+        noise = [family[scale] for family in families]
+        shares = Squares(
+            [t * t for t in rare.values()], 2.0 * len(rare),
+            [doubt_of(noise[0], more, z[c][1]) for c in rare],
+        )  # fmt: skip
+        places, spreads = self._compare_means(found, scale, now, older, more, known, families)
+        everything = Squares(
+            shares.squares + places.squares + spreads.squares,
+            shares.variance + places.variance + spreads.variance,
+            shares.doubts + places.doubts + spreads.doubts,
+        )  # fmt: skip
+        self._all_of(found, "shares", scale, shares, noise[:1], known)
+        self._all_of(found, "places", scale, places, noise[1:2], known)
+        self._all_of(found, "spreads", scale, spreads, noise[2:], known)
+        self._all_of(found, "all", scale, everything, noise, known)
 
     def _compare_means(
-        self, found: Found, scale: int, now: Tally, older: Tally, more: float, early: bool,
-        known: Known, family: list[dict[int, float]],
-    ) -> None:  # fmt: skip
+        self, found: Found, scale: int, now: Tally, older: Tally, more: float,
+        known: Known, families: list[list[float]],
+    ) -> tuple[Squares, Squares]:  # fmt: skip
         k, d, m = self.cells.k, self.cells.d, SCALES[scale]
         free = [max(now.rows(c) - 1, 0.0) + max(older.rows(c) - 1, 0.0) for c in range(k)]
         judged = [c for c in range(k) if now.rows(c) >= 3 and older.rows(c) >= 6]
@@ -280,44 +329,52 @@ class ChangeTest:
                 weighted = math.fsum(s / v for s, v, *_ in columns[j].values())
                 over_all[j] = weighted / precision
                 z[k * d + j] = (weighted / math.sqrt(precision), rows)
-        rare = known.places.judge(scale, family[1], z, more, early)
+        rare = known.places.judge(scale, families[1], z, more)
         for c in judged:
             moved = [columns[j][c][0] * self.cells.sd[c][j] for j in range(d)]
             largest = max(rare[c * d + j] for j in range(d))
             found["place", m, c] = (math.hypot(*moved), largest)
         found.update({("column", m, j): (s, rare[k * d + j]) for j, s in over_all.items()})
-        of_cells = [rare[c * d + j] for c in judged for j in range(d)]
-        independent = len(of_cells) * self.cells.n_independent / d
-        self._all_of(found, "places", scale, of_cells, independent, known)
+        of_cells = [(rare[c * d + j] ** 2, doubt_of(families[1][scale], more, now.rows(c)))
+                    for c in judged for j in range(d)]  # fmt: skip
+        variance = 2 * len(of_cells) * d / self.cells.n_independent
+        places = Squares([t for t, _ in of_cells], variance, [doubt for _, doubt in of_cells])
 
         table = shifts(lambda t, c: (t.spread[c], t.spread_squares[c]), 0.25 * 2 / d)
-        z = {c: (s / math.sqrt(v), now.rows(c)) for c, (s, v, *_) in table.items()}
+        # Squares have longer tails than scores: a quarter of the rows counts.
+        z = {c: (s / math.sqrt(v), now.rows(c) / 4) for c, (s, v, *_) in table.items()}
         precision = math.fsum(1 / v for _, v, *_ in table.values())
         if precision > 0:
             weighted = math.fsum(s / v for s, v, *_ in table.values())
-            z[k] = (weighted / math.sqrt(precision), rows)
-        rare = known.spreads.judge(scale, family[2], z, more, early)
+            z[k] = (weighted / math.sqrt(precision), rows / 4)
+        rare = known.spreads.judge(scale, families[2], z, more)
         found.update({("spread", m, c): (table[c][2] / max(table[c][3], 1e-12), rare[c])
                       for c in judged})  # fmt: skip
         if precision > 0:
             ratio = [math.fsum(row[at] / row[1] for row in table.values()) for at in (2, 3)]
             found["spread", m, -1] = (ratio[0] / max(ratio[1], 1e-12), rare[k])
-        of_cells = [rare[c] for c in judged]
-        self._all_of(found, "spreads", scale, of_cells, float(len(of_cells)), known)
+        spreads = Squares(
+            [rare[c] ** 2 for c in judged], 2.0 * len(judged),
+            [doubt_of(families[2][scale], more, now.rows(c) / 4) for c in judged],
+        )  # fmt: skip
+        return places, spreads
 
     def _all_of(
-        self, found: Found, name: str, scale: int, rare: list[float], independent: float,
+        self, found: Found, name: str, scale: int, sums: Squares, noise: list[float],
         known: Known,
     ) -> None:  # fmt: skip
         """The mean square of a family, as normal by Wilson and Hilferty, its variance learned."""
-        if len(rare) < 2:
+        size = len(sums.squares)
+        if size < 2:
             return
         m, shown = SCALES[scale], known.means.setdefault((name, scale), [])
         count = faded([1.0] * len(shown))
-        variance = (faded(shown) + 20 * m * 2 / independent) / (count + 20 * m)
-        mean = math.fsum(t * t for t in rare) / len(rare)
+        variance = (faded(shown) + 20 * m * sums.variance / size**2) / (count + 20 * m)
+        mean = math.fsum(sums.squares) / size
         root = (mean ** (1 / 3) - (1 - variance / 9)) / math.sqrt(variance / 9)
-        z = as_normal(root**2, 10 + count / m) if root > 0 else 0.0
+        freedom = min(freedom_of(one, 10 + count / m) for one in noise)
+        freedom = 1 / (1 / freedom + math.fsum(sums.doubts) / size)
+        z = as_normal(root**2, freedom) if root > 0 else 0.0
         found[name, m, -1] = (mean, z)
         shown.append(min((mean - 1) ** 2, 9 * variance))
 
@@ -334,24 +391,28 @@ class ChangeTest:
         return n_far
 
     def _trend(self, found: Found) -> None:
-        n = len(self.batches)
+        n, origin = len(self.batches), self.origin
         if n < 36 or (self.period and (n < 72 or (n - 36) % self.period)):
             return
-        older, origin = self._older(1), self.origin if self.period else None
+        assert origin is not None
+        older, lasting = self._older(1), max(self.known[0].places.begun[-1][-1], 1.0)
         for c in range(self.cells.k):
-            if older.rows(c) >= 3 and (origin is None or origin.rows(c) >= 6):
-                centre = [0.0] * len(older.scores[c])
-                if origin is not None:
-                    centre = [s / origin.mass[c] for s in origin.scores[c]]
-                moved = math.dist([s / older.mass[c] for s in older.scores[c]], centre)
-                if moved > 2.5:
-                    found["trend", n, c] = (moved, 0.0)
+            if min(older.rows(c), origin.rows(c)) < 12:
+                continue
+            now = [s / older.mass[c] for s in older.scores[c]]
+            then = [s / origin.mass[c] for s in origin.scores[c]]
+            squares = [s / older.mass[c] for s in older.score_squares[c]]
+            variance = math.fsum(max(q - x * x, 0.0) for q, x in zip(squares, now, strict=True))
+            chance = lasting * variance * (1 / older.rows(c) + 1 / origin.rows(c))
+            moved = math.dist(now, then if self.period else [0.0] * len(now))
+            if moved > 2.5 and math.dist(now, then) ** 2 > 1.25**2 + 4 * chance:
+                found["trend", n, c] = (moved, 0.0)
 
     def _learn(self, newest: Tally, size: int) -> None:
         self.sizes.append(float(size))
         self.n_plain = max(self.n_plain - 1, 0)
         self.batches.append((self.phase, newest))
-        if len(self.batches) == 36:
+        if len(self.batches) == (36 if self.period else 12):
             self.origin = self._older(1)
         if self.period and len(self.batches) >= 12:
             self._add_to_cycles(*self.batches[-12])

@@ -87,7 +87,7 @@ nb::tuple saved(const ChangeTestBox &self) {
                        copied(arrays.latest_phases), copied(arrays.older), copied(arrays.origin),
                        copied(arrays.farthest), copied(arrays.phases), copied(arrays.is_known),
                        copied(arrays.noise_squares), copied(arrays.noise_counts),
-                       copied(arrays.noise_batches), copied(arrays.together),
+                       copied(arrays.noise_families), copied(arrays.together),
                        copied(arrays.totals)));
 }
 
@@ -118,7 +118,7 @@ void restore(ChangeTestBox *place, const std::vector<std::size_t> &counts, doubl
                                              .in_season = counts[6] != 0,
                                              .noise_squares = span(9),
                                              .noise_counts = span(10),
-                                             .noise_batches = span(11),
+                                             .noise_families = span(11),
                                              .together = span(12),
                                              .totals = span(13)};
     new (place) ChangeTestBox{std::make_shared<ChangeTest>(std::move(cells), period, state)};

@@ -18,9 +18,6 @@ constexpr double kOlderKept = 0.97;
 // Batches after which what was learned of the noise counts 1/e, as in batch_noise.cpp.
 constexpr double kMemory = 300.0;
 
-// Batches from which the noise is taken to be known.
-constexpr std::size_t kEarlyBatches = 20;
-
 // Batches, in units of the scale, for which independence of the statistics counts.
 constexpr double kTogetherPrior = 20.0;
 constexpr double kTogetherFreedom = 10.0;
@@ -31,10 +28,15 @@ constexpr double kFarShare = 0.01;
 constexpr std::size_t kFarRows = 3;
 // Batches from which on their farthest rows are compared with.
 constexpr std::size_t kFarLeast = 15;
-// Batches of a chapter whose decayed mean is where it began, and how far a cluster walks from
-// there, in standard deviations, before it is reported.
-constexpr std::size_t kOriginBatches = 36;
-constexpr double kTrend = 2.5;
+// Batches of a chapter whose decayed mean is where it began, without and with a season, and from
+// which on trends are looked for.
+constexpr std::size_t kOriginBatches = 12, kSeasonalOriginBatches = 36;
+// How far a cluster walks, in standard deviations, before it is reported; what part of it since the
+// origin; from how many rows; and how many times chance must be exceeded, in squares.
+constexpr double kTrend = 2.5, kTrendSinceOrigin = 0.5, kTrendRows = 12.0, kTrendChance = 4.0;
+
+// Squares have longer tails than scores: their rows count for less where few do.
+constexpr double kSpreadRows = 0.25;
 
 // A ratio of spreads is not taken of less.
 constexpr double kLeastSpread = 1e-12;
@@ -137,7 +139,6 @@ ChangeTest::Outcome ChangeTest::after(const BatchView &batch, const Partition &a
             .newest = &block,
             .older = in_season ? &usual : &older_[number],
             .rows = block.total_mass() / (static_cast<double>(n_batches) * rows),
-            .is_early = n_tested_ < kEarlyBatches,
             .known = &next->known_[in_season ? 1 : 0]};
         next->test_scale(scale, levels, outcome.changes);
     }
@@ -151,42 +152,51 @@ void ChangeTest::test_scale(const Comparison &scale, const ChangeLevels &levels,
                             std::vector<FoundChange> &found) {
     const ScoreSums &newest = *scale.newest, &older = *scale.older;
     const std::array<double, kFamilies> of_family = {levels.share, levels.place, levels.spread};
+    SquareSum all;
     for (const Family family : {kOfShares, kOfPlaces, kOfSpreads}) {
         const CellDifferences differences =
             family == kOfShares   ? compare_shares(newest, older, *cells_)
             : family == kOfPlaces ? compare_places(newest, older, *cells_)
                                   : compare_spreads(newest, older, *cells_);
-        const MeanSquare mean = test_family(family, scale, differences, of_family[family], found);
-        test_together(family, scale, mean, levels.together, found);
+        const SquareSum own = test_family(family, scale, differences, of_family[family], found);
+        test_together(family, scale, own, levels.together, found);
+        all.sum += own.sum;
+        all.count += own.count;
+        all.variance += own.variance;
+        all.doubt += own.doubt;
     }
+    test_together(kFamilies, scale, all, levels.together, found);
 }
 
-ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Comparison &scale,
-                                               const CellDifferences &differences, double level,
-                                               std::vector<FoundChange> &found) {
+ChangeTest::SquareSum ChangeTest::test_family(Family family, const Comparison &scale,
+                                              const CellDifferences &differences, double level,
+                                              std::vector<FoundChange> &found) {
     const std::size_t k = cells_->k(), width = differences.width;
     const std::size_t n_overall = differences.overall.size();
     std::vector<double> deviates(std::max(width, n_overall));
-    MeanSquare mean;
+    SquareSum own;
     BatchNoise &noise = scale.known->noise[family];
-    noise.begin(scale.number, scale.rows, scale.is_early);
+    noise.begin(scale.number, scale.rows);
+    const double counting = family == kOfSpreads ? kSpreadRows : 1.0;
     for (std::size_t c = 0; c < k; ++c) {
         if (!(differences.rows[c] > 0.0)) continue;
-        noise.judge(c * width, width, differences.squares.data() + c * width, differences.rows[c],
+        const double rows = counting * differences.rows[c];
+        noise.judge(c * width, width, differences.squares.data() + c * width, rows,
                     deviates.data());
         std::size_t column = 0;
         for (std::size_t j = 0; j < width; ++j) {
-            mean.sum += deviates[j];
+            own.sum += deviates[j];
             if (deviates[j] > deviates[column]) column = j;
         }
-        mean.count += static_cast<double>(width);
+        own.count += static_cast<double>(width);
+        own.doubt += static_cast<double>(width) * noise.doubt(rows);
         if (deviates[column] > squared(level))
             found.push_back(
                 change_of_cell(family, scale, differences, c, column, std::sqrt(deviates[column])));
     }
     if (n_overall > 0 && differences.overall_rows > 0.0) {
         noise.judge(k * width, n_overall, differences.overall_squares.data(),
-                    differences.overall_rows, deviates.data());
+                    counting * differences.overall_rows, deviates.data());
         for (std::size_t j = 0; j < n_overall; ++j) {
             if (!(deviates[j] > squared(level))) continue;
             const bool of_places = family == kOfPlaces;
@@ -199,7 +209,11 @@ ChangeTest::MeanSquare ChangeTest::test_family(Family family, const Comparison &
         }
     }
     noise.end();
-    return mean;
+    // Columns that vary together count for fewer.
+    const double per_column =
+        family == kOfPlaces ? static_cast<double>(cells_->d()) / cells_->n_independent() : 1.0;
+    own.variance = 2.0 * own.count * per_column;
+    return own;
 }
 
 FoundChange ChangeTest::change_of_cell(Family family, const Comparison &scale,
@@ -230,29 +244,31 @@ FoundChange ChangeTest::change_of_cell(Family family, const Comparison &scale,
 // The mean of p squared deviates is 1 and varies by 2 / p where they are independent normal ones;
 // what it really varies by is learned. The cube root of a mean square is near to normal (Wilson and
 // Hilferty 1931).
-void ChangeTest::test_together(Family family, const Comparison &scale, MeanSquare squares,
+void ChangeTest::test_together(std::size_t which, const Comparison &scale, const SquareSum &squares,
                                double level, std::vector<FoundChange> &found) {
     if (!(squares.count > 1.0)) return;
-    const std::size_t at = family * kScales + scale.number;
+    constexpr std::array<FoundKind, kTogether> kinds = {FoundKind::kShares, FoundKind::kPlaces,
+                                                        FoundKind::kSpreads, FoundKind::kAll};
+    const std::size_t at = which * kScales + scale.number;
     double &together = scale.known->together[at], &n_together = scale.known->n_together[at];
     const double batches = static_cast<double>(kScaleBatches[scale.number]);
-    double independent = squares.count;
-    if (family == kOfPlaces)
-        independent *= cells_->n_independent() / static_cast<double>(cells_->d());
     const double prior = kTogetherPrior * batches;
-    const double variance = (together + prior * 2.0 / independent) / (n_together + prior);
+    const double independent = squares.variance / squared(squares.count);
+    const double variance = (together + prior * independent) / (n_together + prior);
     const double part = variance / 9.0;  // 2 / (9 b) with 2 / b the variance
     const double mean = squares.sum / squares.count;
     const double root = (std::cbrt(mean) - (1.0 - part)) / std::sqrt(part);
-    const double freedom = kTogetherFreedom + n_together / batches;
+    // As little is known of it as of the noise of the family that is noisiest.
+    double freedom = HUGE_VAL;
+    for (std::size_t family = 0; family < kFamilies; ++family)
+        if (which == family || which == kFamilies)
+            freedom = std::min(freedom, scale.known->noise[family].freedom(kTogetherFreedom +
+                                                                           n_together / batches));
+    freedom = 1.0 / (1.0 / freedom + squares.doubt / squares.count);
     const double z = root > 0.0 ? normal_from_student(root * root, freedom) : 0.0;
     if (z > level)
         found.push_back(
-            {.kind = static_cast<FoundKind>(static_cast<std::int32_t>(FoundKind::kShares) +
-                                            static_cast<std::int32_t>(family)),
-             .n_batches = static_cast<std::int32_t>(kScaleBatches[scale.number]),
-             .value = mean,
-             .z = z});
+            {.kind = kinds[which], .n_batches = batches_of(scale), .value = mean, .z = z});
     const double off = squared(mean - 1.0);
     together = (1.0 - 1.0 / kMemory) * together + std::min(off, kTogetherCap * variance);
     n_together = (1.0 - 1.0 / kMemory) * n_together + 1.0;
@@ -285,29 +301,36 @@ std::size_t ChangeTest::test_far(Buffer<double> far, std::vector<FoundChange> &f
 }
 
 // A walk that no comparison of neighbours finds: where the older batches lie now, in cells that
-// stand where the clusters were when the chapter began. In a season the centre of a cell is that of
-// one phase; then the older batches are compared with those of the same phase at the beginning.
+// stand where the clusters were when the chapter began. A centre that few rows have made is not
+// where its cluster was, so part of the way must be seen since the first batches, beyond chance.
+// In a season the centre of a cell is that of one phase; then all of it must, at the same phase.
 void ChangeTest::test_trend(std::vector<FoundChange> &found) const {
-    if (n_in_chapter_ < kOriginBatches) return;
-    if (period() > 0 && (!origin_ || n_in_chapter_ < 2 * kOriginBatches ||
-                         (n_in_chapter_ - kOriginBatches) % period() != 0))
+    if (!origin_ || n_in_chapter_ < kSeasonalOriginBatches) return;
+    if (period() > 0 && (n_in_chapter_ < 2 * kSeasonalOriginBatches ||
+                         (n_in_chapter_ - kSeasonalOriginBatches) % period() != 0))
         return;
     const std::size_t d = cells_->d();
+    const ScoreSums &now = older_[0], &then = *origin_;
+    const double lasting = std::max(known_[0].noise[kOfPlaces].lasting(), 1.0);
     for (std::size_t c = 0; c < cells_->k(); ++c) {
-        const double beginning = period() > 0 ? origin_->rows(c) : HUGE_VAL;
-        if (!has_rows(older_[0].rows(c), beginning)) continue;
-        double moved = 0.0, largest = 0.0;
+        if (std::min(now.rows(c), then.rows(c)) < kTrendRows) continue;
+        double moved = 0.0, largest = 0.0, since = 0.0, variance = 0.0;
         std::size_t column = 0;
         for (std::size_t j = 0; j < d; ++j) {
-            const double then = period() > 0 ? origin_->scores(c)[j] / origin_->mass(c) : 0.0;
-            const double off = squared(older_[0].scores(c)[j] / older_[0].mass(c) - then);
+            const double mean = now.scores(c)[j] / now.mass(c);
+            const double origin = then.scores(c)[j] / then.mass(c);
+            const double off = squared(mean - (period() > 0 ? origin : 0.0));
             moved += off;
+            since += squared(mean - origin);
+            variance += std::max(now.score_squares(c)[j] / now.mass(c) - squared(mean), 0.0);
             if (off > largest) {
                 largest = off;
                 column = j;
             }
         }
-        if (moved > squared(kTrend))
+        const double chance = lasting * variance * (1.0 / now.rows(c) + 1.0 / then.rows(c));
+        if (moved > squared(kTrend) &&
+            since > squared(kTrendSinceOrigin * kTrend) + kTrendChance * chance)
             found.push_back({.kind = FoundKind::kTrend,
                              .n_batches = static_cast<std::int32_t>(n_in_chapter_),
                              .cell = static_cast<std::int32_t>(c),
@@ -329,7 +352,7 @@ void ChangeTest::learn(std::shared_ptr<const ScoreSums> newest) {
         older_[scale].decay(kOlderKept);
         older_[scale].add(*latest_[kScaleBatches[scale] - 1].sums);
     }
-    if (period() > 0 && n_in_chapter_ == kOriginBatches)
+    if (n_in_chapter_ == (period() > 0 ? kSeasonalOriginBatches : kOriginBatches))
         origin_ = std::make_shared<ScoreSums>(older_[0]);
     if (latest_.size() < kScaleBatches.back()) return;
     // The newest of the next comparison will be with the others. What is compared with past cycles

@@ -30,7 +30,8 @@ enum class FoundKind : std::int32_t {
     kPlaces,   // all places together
     kSpreads,  // all spreads together
     kFar,      // rows farther away than any before: how many times as far
-    kTrend     // of a cell: how many standard deviations it has moved since the chapter began
+    kTrend,    // of a cell: how many standard deviations it has moved since the chapter began
+    kAll       // all shares, places and spreads together
 };
 
 struct FoundChange {
@@ -70,8 +71,8 @@ struct ChangeTestState {
     bool in_season = false;
     // Each first beside the batches before, then beside past cycles.
     Array<double> noise_squares, noise_counts;  // by family, then scale, then statistic
-    Array<double> noise_batches;                // (families, scales)
-    Array<double> together;                     // (2, families, scales)
+    Array<double> noise_families;               // (families, numbers of a family, scales)
+    Array<double> together;                     // (2, families and all of them, scales)
     Array<double> totals;                       // rows and batches
 };
 template <class T>
@@ -116,13 +117,14 @@ public:
 
 private:
     enum Family : std::size_t { kOfShares, kOfPlaces, kOfSpreads, kFamilies };
+    static constexpr std::size_t kTogether = kFamilies + 1;  // sums of squares: of all, too
 
     // What is known of the noise beside one kind of baseline.
     struct Known {
         Known(std::size_t k, std::size_t d);
         std::vector<BatchNoise> noise;  // per family
-        // Per family and scale: squared departure of the mean square from 1, and its count.
-        std::array<double, kFamilies * kScales> together{}, n_together{};
+        // Per family and of all, by scale: squared departure of the mean square from 1, and count.
+        std::array<double, kTogether * kScales> together{}, n_together{};
     };
 
     struct Latest {
@@ -134,12 +136,13 @@ private:
         std::size_t number;
         const ScoreSums *newest, *older;
         double rows;  // of the newest, over those of a usual batch
-        bool is_early;
         Known *known;
     };
 
-    struct MeanSquare {  // of the deviates of one family
+    struct SquareSum {  // of the deviates of one family, or of all
         double sum = 0.0, count = 0.0;
+        double variance = 0.0;  // if rows were independent
+        double doubt = 0.0;     // summed over the deviates, see BatchNoise
     };
 
     static std::int32_t batches_of(const Comparison &scale) {
@@ -147,14 +150,14 @@ private:
     }
     void test_scale(const Comparison &scale, const ChangeLevels &levels,
                     std::vector<FoundChange> &found);
-    MeanSquare test_family(Family family, const Comparison &scale,
-                           const CellDifferences &differences, double level,
-                           std::vector<FoundChange> &found);
+    SquareSum test_family(Family family, const Comparison &scale,
+                          const CellDifferences &differences, double level,
+                          std::vector<FoundChange> &found);
     FoundChange change_of_cell(Family family, const Comparison &scale,
                                const CellDifferences &differences, std::size_t cell,
                                std::size_t column, double z) const;
-    void test_together(Family family, const Comparison &scale, MeanSquare squares, double level,
-                       std::vector<FoundChange> &found);
+    void test_together(std::size_t which, const Comparison &scale, const SquareSum &squares,
+                       double level, std::vector<FoundChange> &found);
     std::size_t test_far(Buffer<double> far, std::vector<FoundChange> &found);
     void test_trend(std::vector<FoundChange> &found) const;
     void learn(std::shared_ptr<const ScoreSums> newest);
@@ -164,7 +167,7 @@ private:
     std::size_t n_in_chapter_ = 0;
     std::deque<Latest> latest_;                // the newest first
     std::vector<ScoreSums> older_;             // per scale, decayed
-    std::shared_ptr<const ScoreSums> origin_;  // in a season, the older ones when it was young
+    std::shared_ptr<const ScoreSums> origin_;  // the older ones when the chapter was young
     std::vector<double> farthest_;             // per batch of the chapter
     Season season_;
     std::size_t phase_ = 0;     // of the newest batch

@@ -12,6 +12,7 @@ ChangeTest::ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
     const std::size_t k = cells_->k(), d = cells_->d(), size = ScoreSums::size_of(k, d);
     const std::array<std::size_t, kFamilies> sizes = {k, k * d + d, k + 1};
     const std::size_t n_statistics = known_.size() * kScales * (sizes[0] + sizes[1] + sizes[2]);
+    constexpr std::size_t per_family = BatchNoise::kNumbersOfFamily * kScales;
     const std::size_t n_latest = saved.latest.size() / size;
     need(saved.latest.size() % size == 0 && n_latest < kScaleBatches.back() &&
              n_latest == std::min(saved.n_in_chapter, kScaleBatches.back() - 1) &&
@@ -20,8 +21,8 @@ ChangeTest::ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
              saved.phases.size() == period * size && saved.is_known.size() == period &&
              saved.noise_squares.size() == n_statistics &&
              saved.noise_counts.size() == n_statistics &&
-             saved.noise_batches.size() == known_.size() * kFamilies * kScales &&
-             saved.together.size() == known_.size() * 2 * kFamilies * kScales &&
+             saved.noise_families.size() == known_.size() * kFamilies * per_family &&
+             saved.together.size() == known_.size() * 2 * kTogether * kScales &&
              saved.totals.size() == 2 && saved.farthest.size() <= kFarMemory &&
              saved.phase < std::max<std::size_t>(period, 1),
          "a saved change test does not fit its cells");
@@ -45,15 +46,15 @@ ChangeTest::ChangeTest(std::shared_ptr<const Cells> cells, std::size_t period,
             season_.set(phase,
                         std::make_shared<ScoreSums>(k, d, saved.phases.data() + phase * size));
     farthest_.assign(saved.farthest.begin(), saved.farthest.end());
-    std::size_t at = 0, batches = 0, together = 0;
+    std::size_t at = 0, of_family = 0, together = 0;
     for (Known &known : known_) {
         known.noise.clear();
         for (std::size_t family = 0; family < kFamilies; ++family) {
             known.noise.emplace_back(sizes[family], saved.noise_squares.data() + at,
                                      saved.noise_counts.data() + at,
-                                     saved.noise_batches.data() + batches);
+                                     saved.noise_families.data() + of_family);
             at += kScales * sizes[family];
-            batches += kScales;
+            of_family += per_family;
         }
         for (auto *sums : {&known.together, &known.n_together}) {
             std::copy_n(saved.together.begin() + static_cast<std::ptrdiff_t>(together),
@@ -91,7 +92,7 @@ ChangeTestArrays ChangeTest::arrays() const {
         for (const BatchNoise &noise : known.noise) {
             append(saved.noise_squares, noise.squares());
             append(saved.noise_counts, noise.counts());
-            append(saved.noise_batches, noise.batches());
+            for (const auto &numbers : noise.of_family()) append(saved.noise_families, numbers);
         }
         append(saved.together, known.together);
         append(saved.together, known.n_together);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from kmeander.experiments.alarms.cells import (
 )
 from kmeander.experiments.alarms.changes import ABRUPT, BASES, CALM, CHANGES
 from kmeander.experiments.alarms.measure import EventRecord, Observer, record_of
-from kmeander.experiments.alarms.pools import GAUSSIAN, gaussian_pool
+from kmeander.experiments.alarms.pools import GAUSSIAN, drawn, drifted, gaussian_pool
 from kmeander.experiments.alarms.rivals import RIVALS
 from kmeander.experiments.alarms.streams import STREAMS
 from kmeander.experiments.alarms.verdicts import verdicts_of
@@ -309,6 +310,37 @@ def test_changes_are_noticed_on_a_few_seeds() -> None:
     assert independent["one cluster moves 1 sd"]["within_4"] == 1.0
     assert min(row["within_12"] for row in independent.values()) >= 0.5
     assert found["ar-0.9", "one cluster moves 4 sd"]["within_12"] == 1.0
+
+
+def n_alarmed(records: Iterable[EventRecord]) -> int:
+    return sum(tables.is_alarmed(vars(record)) for record in records)
+
+
+@pytest.mark.slow
+def test_small_drifts_of_young_streams_are_noticed() -> None:
+    """In two columns a drift of 2 % shows in no batch alone, and soon looks as if it were usual."""
+    pool = np.random.default_rng(0).random((20_000, 2))
+    noticed = 0
+    for seed in range(10):
+        observer = Observer("square", 10, seed)
+        before = drawn(pool, seed, "before")
+        assert n_alarmed(observer.learn(islice(before, 20))) == 0
+        after = drawn(drifted(pool, seed), seed, "after")
+        noticed += n_alarmed(observer.learn(islice(after, 13))) > 0
+    assert noticed >= 9
+
+
+@pytest.mark.slow
+def test_a_stream_with_rare_far_clusters_does_not_walk() -> None:
+    """Where few rows have made a centre, it is not where its cluster is."""
+    rng = np.random.default_rng(0)
+    pool = np.concatenate([rng.normal(size=(19_800, 9)), 30 * rng.standard_t(2, size=(200, 9))])
+    trends = [
+        record.trend
+        for seed in range(2)
+        for record in Observer("rare", 10, seed).learn(islice(drawn(pool, seed), 400))
+    ]
+    assert sum(trends) == 0
 
 
 def test_seeds_of_changes_come_after_those_of_the_streams() -> None:

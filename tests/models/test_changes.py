@@ -160,9 +160,7 @@ def test_a_state_of_before_there_were_chapters_goes_on_and_says_so() -> None:
     for index in range(30, 60):
         step = old.step(Batch(index, stream[0]))
         assert step.noise is not None
-        assert step.noise.n_batches == min(
-            index - 29, round((1 - (1 - 1 / 300) ** (index - 29)) * 300)
-        )
+        assert step.noise.n_batches == index - 29
         assert step.events == () and step.provisional == ()
 
 

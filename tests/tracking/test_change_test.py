@@ -25,6 +25,7 @@ KINDS = {
     ChangeKind.SHARE: "share", ChangeKind.PLACE: "place", ChangeKind.COLUMN: "column",
     ChangeKind.SPREAD: "spread", ChangeKind.SHARES: "shares", ChangeKind.PLACES: "places",
     ChangeKind.SPREADS: "spreads", ChangeKind.FAR: "far", ChangeKind.TREND: "trend",
+    ChangeKind.ALL: "all",
 }  # fmt: skip
 # So low that nearly all that is compared is found, and can be compared with the plain loops.
 LEVEL = 0.05
@@ -145,7 +146,7 @@ def assert_alike(changes: list[Any], expected: naive_changes.Found) -> None:
 
 @pytest.mark.parametrize("period", [0, 5])
 def test_a_trend_is_that_of_the_definitions(period: int) -> None:
-    """After 36 batches the older ones are compared with the cells; in a season, with the first."""
+    """After 36 batches the older ones are compared with the cells, and with the first ones."""
     rng = np.random.default_rng(4)
     centroids = np.array([[0.0, 0.0], [20.0, 0.0]])
     kinds = set()

@@ -140,6 +140,25 @@ def test_a_cluster_seeded_anew_gets_a_new_id() -> None:
         assert ended == ([Event("died", far)] if index == 51 else [])
 
 
+def test_a_cluster_that_wakes_with_the_batch_that_put_it_to_sleep_keeps_its_row() -> None:
+    """All points of two clusters vanish; a centroid is seeded anew in the place of the other."""
+    angles = np.linspace(np.pi / 3, 5 * np.pi / 3, 40)
+    ring = 3 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    model = FSKM(3, init="previous", rho=0.5, max_batches=1, refine=20, random_state=20)
+    beside = np.tile([4.2, 0.0], (100, 1))
+    first = model.step(Batch(0, np.vstack([ring, beside, np.tile([200.0, 0.0], (20, 1))])))
+    assert first.centroids is not None and first.ids is not None
+    assert first.centroids[0, 0] < 0 and first.centroids[1, 0] == 200  # ring first, then far away
+    # The costliest point goes to the first row; the next one lies within the radius of the ring.
+    later = model.step(Batch(1, [[1.42, 0.0], *[[4.2, 0.0]] * 5, [4.2, 40.0]]))
+    assert later.centroids is not None and later.ids is not None
+    assert later.asleep == ((1, -1),)
+    assert later.ids.tolist() == [0, 3, 2]
+    assert later.centroids.tolist() == [[1.42, 0.0], [4.2, 40.0], [4.2, 0.0]]
+    labels = model.labels
+    assert labels is not None and labels.tolist() == [0, 2, 2, 2, 2, 2, 1]
+
+
 @given(st.integers(0, 10_000), st.sampled_from(INITS), st.integers(1, 9))
 def test_a_model_put_away_goes_on_with_its_ids(seed: int, init: str, cut: int) -> None:
     batches = drifting_stream(10, seed=seed)

@@ -38,6 +38,7 @@ class ChangeKind(IntEnum):
     SPREADS = 6  # all spreads together
     FAR = 7  # rows farther away than any before, `value` times as far
     TREND = 8  # of a cell: `value` standard deviations from where the chapter began
+    ALL = 9  # all shares, places and spreads together
 
 
 class Change(NamedTuple):
@@ -145,7 +146,7 @@ def levels_for(
     Examples
     --------
     >>> [round(level, 2) for level in levels_for(10, 8, 0.001)]
-    [4.46, 4.9, 4.48, 4.03]
+    [4.46, 4.9, 4.48, 4.1]
     """
     each = alarm_rate / _N_FAMILIES / len(SCALES)
 
@@ -156,5 +157,5 @@ def levels_for(
         level(2 * n_clusters),
         level(2 * (n_clusters + 1) * n_features),
         level(2 * (n_clusters + 1)),
-        level(3),
+        level(_N_FAMILIES),
     )

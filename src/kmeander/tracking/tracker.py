@@ -98,16 +98,16 @@ def track(
             before.window,
         )  # fmt: skip
         matched, begun, ended = found.lineage, found.begun, found.ended
-        order = _rows_kept(before.lineage.ids, matched.ids)
-        if order is not None:
-            fit = reordered(fit, order, limits, before.centroids)
-            matched, variance = matched.reordered(order), variance[order]
-            swapped = tuple(sorted(np.argsort(order)[list(swapped)].tolist()))
+    rows = _in_own_rows(
+        before, _InRows(matched._replace(variance=frozen(variance)), fit, swapped), limits
+    )
     settled = settle(
-        before.lineage, matched._replace(variance=frozen(variance)), begun, ended, fit,
-        before.centroids, index, at_once=is_alarm,
+        before.lineage, rows.lineage, begun, ended, rows.fit, before.centroids, index,
+        at_once=is_alarm,
     )  # fmt: skip
-    lineage, events = settled.lineage, list(settled.events)
+    # A cluster that fell asleep may have woken with the same batch where another one was.
+    rows = _in_own_rows(before, rows._replace(lineage=settled.lineage), limits)
+    (lineage, fit, swapped), events = rows, list(settled.events)
     if is_alarm:
         changed, lineage = _changes_told(before, arrival, tested, lineage, fit, index, events)
         events = sorted(events + changed, key=lambda event: KINDS.index(event.kind))
@@ -133,6 +133,27 @@ def variance_of(fit: WindowFit) -> NDArray[np.float64]:
     variance = np.empty(len(fit.centroids))
     _kernel.find_variance(fit.found, points_per_mass, is_whole, variance)
     return variance
+
+
+class _InRows(NamedTuple):
+    """Clusters in the rows that they have."""
+
+    lineage: Lineage
+    fit: WindowFit
+    swapped: tuple[int, ...]
+
+
+def _in_own_rows(before: Before, now: _InRows, limits: Limits) -> _InRows:
+    """Return the same clusters, each that goes on in the row that it had before."""
+    known = before.lineage.ids
+    order = None if now.lineage.ids is known else _rows_kept(known, now.lineage.ids)
+    if order is None:
+        return now
+    return _InRows(
+        now.lineage.reordered(order),
+        reordered(now.fit, order, limits, before.centroids),
+        tuple(sorted(np.argsort(order)[list(now.swapped)].tolist())),
+    )
 
 
 def _rows_kept(before: Ids, now: Ids) -> NDArray[np.int64] | None:
@@ -204,8 +225,11 @@ def _changes_told(
         for change in tested.changes
         if change.kind in _OF_ALL or (change.kind is ChangeKind.SPREAD and change.cell < 0)
     ]
-    is_named = bool(of_cluster) or any(True for _ in structure)
-    if concerns_all or not is_named:
+    # What began or ended explains what the newest batch shows, not what was there before it.
+    is_explained = any(True for _ in structure) and any(
+        change.n_batches == 1 for change in tested.changes
+    )
+    if concerns_all or not (of_cluster or is_explained):
         events = [
             _drift(concerns_all or list(tested.changes), before, arrival, is_early, may_be_beyond),
             *events,
