@@ -170,6 +170,28 @@ def test_the_estimator_answers_in_angles(kind: Any, tmp_path: Any) -> None:
     assert again.predict(rows).tolist() == model.labels_.tolist()
 
 
+def test_scikit_learns_pipeline_has_the_same_clusters() -> None:
+    rows = directions(1)[0]
+    model = ForgetfulKMeans(4, metric="cosine", random_state=0).fit(rows)
+    given_away = model.to_sklearn()
+    assert given_away.predict(rows).tolist() == model.predict(rows).tolist()
+    np.testing.assert_allclose(given_away.transform(rows) ** 2 / 2, model.transform(rows))
+
+
+def test_rows_are_unusual_by_their_angle() -> None:
+    """Scores of ordinary rows pass the threshold as often as asked; length does not count."""
+    model = ForgetfulKMeans(4, rho=0.8, metric="cosine", random_state=0)
+    batches = directions(6, n=300)
+    for rows in batches:
+        model.partial_fit(rows)
+    scores = model.score_samples(batches[-1])
+    np.testing.assert_array_equal(model.score_samples(batches[-1] * 4), scores)
+    assert 0.7 < np.sqrt((scores**2).mean()) < 1.3
+    assert (model.score_samples(-batches[-1]) > model.novelty_threshold(0.01)).mean() > 0.5
+    # Each row's batch is left out of a centroid, which is again one of length 1.
+    assert (scores > model.novelty_threshold(0.05)).mean() < 0.1
+
+
 @pytest.mark.parametrize("call", ["partial_fit", "fit", "predict", "transform", "score"])
 def test_zeros_are_refused_and_change_nothing(call: str) -> None:
     model = ForgetfulKMeans(2, metric="cosine", random_state=0).partial_fit(directions(1)[0])

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import kmeander
-from kmeander import InputError, check
+from kmeander import InputError, check, run
 from kmeander.cli import app
 from kmeander.preparation import Preparation, Rows
 from kmeander.runs.profile import Warned, profiled, warnings_of
@@ -197,3 +199,21 @@ def test_a_run_warns_once_after_the_first_batch() -> None:
         "Column 'b' makes up 100.0 % of the variance, so it alone decides the clusters "
         '(prepare="auto" puts columns on one scale).'
     )
+
+
+def test_embeddings_are_recognised_and_checked_by_angle(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(N, 8))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"v": pa.array(rows.astype(np.float16).tolist())}), path)
+    found = check(path)
+    assert found.notes == (
+        'its vectors have length 1, as embeddings do; metric="cosine" compares them by angle.',
+    )
+    by_angle = check(path, metric="cosine")
+    assert by_angle.notes == ()
+    assert [column.done for column in by_angle.columns] == ["taken as it is"]
+    assert by_angle.options["metric"] == "cosine"
+    assert run(path, 2, **by_angle.options).n_points == N
+    pq.write_table(pa.table({"v": pa.array((rows * 2).tolist())}), path)
+    assert check(path).notes == ()

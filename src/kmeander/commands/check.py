@@ -9,7 +9,7 @@ import typer
 
 from kmeander.commands.panels import keywords, with_panels
 from kmeander.commands.reading_options import ReadingOptions
-from kmeander.commands.values import names
+from kmeander.commands.values import METRIC, names
 
 
 @with_panels
@@ -23,6 +23,9 @@ def check(
     prepare: Annotated[
         str, typer.Option(metavar="auto|none|FILE", help="How rows would be prepared.")
     ] = "auto",
+    metric: Annotated[
+        str, typer.Option(metavar=METRIC, help="Distance between rows, as for kmeander run.")
+    ] = "euclidean",
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")] = False,
     *,
     reading: ReadingOptions,
@@ -39,6 +42,7 @@ def check(
         columns=None if columns is None else names(columns),
         exclude=[] if exclude is None else names(exclude),
         prepare=prepare,
+        metric=metric,
         **keywords(reading),
     )
     print(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else found)

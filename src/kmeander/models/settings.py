@@ -94,7 +94,7 @@ class PrivilegedSettings:
             n_threads=limits.n_threads,
             alarm_rate=_checked_alarm_rate(self.alarm_rate),
             season=_checked_season(self.season),
-            prepare=_checked_rules(self.prepare, limits.metric),
+            prepare=rules_for(self.prepare, limits.metric),
             limits=limits,
         )
 
@@ -113,7 +113,7 @@ class PrivilegedSettings:
     @property
     def rules(self) -> Preparation | None:
         """What is done with rows before they are learned; None where they are points."""
-        return _checked_rules(self.prepare, self.limits.metric)
+        return rules_for(self.prepare, self.limits.metric)
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,16 @@ class Settings(PrivilegedSettings):
         )
 
 
-def _checked_rules(prepare: Preparation | str | None, metric: Metric) -> Preparation | None:
-    """Return the rules that `prepare` means."""
-    if metric.on_sphere and prepare == "auto":
+def rules_for(prepare: Any, metric: Metric) -> Preparation | None:
+    """Return the rules that `prepare` means.
+
+    Examples
+    --------
+    >>> from kmeander.kmeans.metric import COSINE, EUCLIDEAN
+    >>> rules_for("auto", EUCLIDEAN).scale, rules_for("auto", COSINE).scale
+    ('robust', 'none')
+    """
+    if metric.on_sphere and isinstance(prepare, str) and prepare == "auto":
         return Preparation(scale="none")  # another origin or unit would change every angle
     return preparation_of(prepare)
 

@@ -14,9 +14,10 @@ from kmeander.arguments import positive_number, whole_number
 from kmeander.events import ALARMS
 from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.kmeans.forgetting import rho_after_half
+from kmeander.kmeans.metric import metric_of
 from kmeander.models import FSKM
-from kmeander.models.settings import Settings
-from kmeander.preparation import Preparation, preparation_of
+from kmeander.models.settings import Settings, rules_for
+from kmeander.preparation import Preparation
 from kmeander.runs.loop import Runner
 from kmeander.runs.operations.notices import Notices, checked_kinds
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
@@ -246,7 +247,7 @@ def run(
         n_threads=n_threads,
         alarm_rate=alarm_rate,
         season=_season(season, period),
-        prepare=prepare if prepare == "auto" else preparation_of(prepare),
+        prepare=rules_for(prepare, metric_of(metric)),
         metric=metric,
     )
     is_cut = isinstance(source, str | os.PathLike) or is_table(source)

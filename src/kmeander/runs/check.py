@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from kmeander.arguments import whole_number
 from kmeander.exceptions import InputError, argument
-from kmeander.models.settings import Settings
-from kmeander.preparation import Preparation, Rows, joined, preparation_of
+from kmeander.kmeans.metric import metric_of
+from kmeander.models.settings import Settings, rules_for
+from kmeander.preparation import Preparation, Rows, joined
 from kmeander.preparation.plan import NAMES_TIMES, plans_for
 from kmeander.runs.api import DEFAULT_BATCH_SIZE
 from kmeander.runs.profile import ENOUGH, ColumnProfile, Warned, profiled, warnings_of
@@ -29,6 +30,7 @@ ROWS = 5000
 _PERIODS = {
     "1s": 1, "10s": 10, "1m": 60, "10m": 600, "1h": 3600, "6h": 21600, "1d": 86400, "7d": 604800,
 }  # fmt: skip
+_NEARLY = 1e-2  # off a length of 1
 _HEADINGS = ("column", "kind", "missing", "distinct", "values", "share", "prepared", "what is done")
 
 
@@ -136,6 +138,7 @@ def check(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     prepare: Preparation | str | os.PathLike[str] | None = "auto",
+    metric: str = Settings.metric,
     format: str | None = None,  # noqa: A002  # the option's name
     header: Sequence[str] | None = None,
     delimiter: str | None = None,
@@ -157,7 +160,7 @@ def check(
         As for `kmeander.run`.
     rows : int, default=5000
         How many to look at.
-    columns, exclude, prepare
+    columns, exclude, prepare, metric
         As for `kmeander.run`; `prepare` is "auto" by default.
     format, header, delimiter, decimal, encoding, comment, na_values, order
         As for `kmeander.run`.
@@ -182,7 +185,8 @@ def check(
     'kmeander.run(frame, prepare="auto")'
     """
     whole_number("rows", rows, at_least=1, meaning="how many rows are looked at")
-    rules = preparation_of(prepare)
+    space = metric_of(metric)
+    rules = rules_for(prepare, space)
     given = {
         "format": format,
         "header": header,
@@ -194,9 +198,10 @@ def check(
         "order": None if order == "name" else order,
         "columns": columns,
         "exclude": list(exclude) or None,
+        "metric": None if metric == Settings.metric else metric,
     }
     notes: list[str] = []
-    wanted = Wanted(columns, exclude, rules=rules or Preparation())
+    wanted = Wanted(columns, exclude, rules=rules or Preparation(), metric=space)
     reading = Reading(
         format, header, order, False, delimiter, decimal, encoding, comment, na_values
     )
@@ -213,6 +218,11 @@ def check(
     finally:
         opened.close()
     table, n_bad, first_bad = beginning
+    if not space.on_sphere and _are_directions(table):
+        notes.append(
+            "its vectors have length 1, as embeddings do; "
+            f"{argument('metric', 'cosine')} compares them by angle."
+        )
     is_named = isinstance(source, str | os.PathLike)
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if rules is not None:
@@ -242,6 +252,16 @@ def check(
         options=options,
         path=os.fspath(source) if is_named else None,
     )
+
+
+def _are_directions(rows: Rows) -> bool:
+    """Whether a stream is vectors of length 1, but for the rounding of small floats."""
+    vectors = [column for column in rows.columns if column.kind == "vector"]
+    numbers = [column for column in rows.columns if column.kind == "number"]
+    if len(vectors) != 1 or numbers or not rows.is_whole or len(rows) < ENOUGH:
+        return False
+    lengths = np.linalg.norm(rows.values[:, rows.places[vectors[0].name]], axis=1)
+    return bool((np.abs(lengths - 1) < _NEARLY).all())
 
 
 def _beginning(source: Source, n_rows: int) -> tuple[Rows, int, str]:
