@@ -13,7 +13,7 @@ from kmeander.wire.kafka import SECONDS, Brokers, is_away
 if TYPE_CHECKING:
     import confluent_kafka
 
-PATIENCE = 5.0  # seconds after being asked to stop, until what does not arrive is given up
+PATIENCE = 4.0  # seconds after being asked to stop, until what does not arrive is given up
 PAUSE = 0.2  # seconds
 AGAIN = "Rows that were not delivered are sent again when the run goes on from its checkpoint."
 
