@@ -23,12 +23,20 @@ class Ordinary:
             for b, (decay, points, weights, labels) in enumerate(batches)
             for x, w, c in zip(points, weights, labels, strict=True)
         ]
+        largest = max(abs(v) for c in self.centroids for v in c)
+        self.rounding = len(self.centroids[0]) * (8 * 2.0**-52 * largest) ** 2
         weights = [w for _, _, w, _ in self.rows]
         total = math.fsum(weights)
         # The weight of one row: as many of it as say as much as these weigh as much.
         self.one = math.fsum(w * w for w in weights) / total
         spent = math.fsum(w * squared_distance(x, self.centroids[c]) for _, x, w, c in self.rows)
         self.of_all = spent / total
+
+    def relative(self, distance: float, spread: float) -> float:
+        """Squares up to what rounding makes of equal rows are none."""
+        if distance <= self.rounding:
+            return 0.0
+        return math.sqrt(distance / spread) if spread > self.rounding else math.inf
 
     def rows_of(self, k: int, batch: int | None, row: Any) -> list[Any]:
         """Those of a cluster but for a batch, or a row."""
@@ -43,7 +51,7 @@ class Ordinary:
 
     def score(self, x: Any) -> float:
         k = nearest(x, self.centroids)
-        return relative(squared_distance(x, self.centroids[k]), self.spread(k))
+        return self.relative(squared_distance(x, self.centroids[k]), self.spread(k))
 
     def mass(self, k: int, batch: int | None = None) -> float:
         return math.fsum(w for b, _, w, c in self.rows if c == k and batch in (None, b))
@@ -67,22 +75,16 @@ class Ordinary:
             k = nearest(x, of_batch)
             if known[k]:
                 spread = self.spread(k, b)
-                found.append((relative(squared_distance(x, of_batch[k]), spread), w))
+                found.append((self.relative(squared_distance(x, of_batch[k]), spread), w))
             elif k != own:
-                found.append((relative(squared_distance(x, of_batch[k]), self.spread(k)), w))
+                found.append((self.relative(squared_distance(x, of_batch[k]), self.spread(k)), w))
             elif self.mass(k) - w <= 1e-9 * self.mass(k):
                 found.append((math.inf, w))
             else:
                 centre = self.centre(k, row=row)
                 spread = self.spread(k, row=row)
-                found.append((relative(squared_distance(x, centre), spread), w))
+                found.append((self.relative(squared_distance(x, centre), spread), w))
         return found
-
-
-def relative(distance: float, spread: float) -> float:
-    if spread == 0:
-        return 0.0 if distance == 0 else math.inf
-    return math.sqrt(distance / spread)
 
 
 def threshold(scores: Sequence[tuple[float, float]], rate: float, one: float) -> float:

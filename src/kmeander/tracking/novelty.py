@@ -45,7 +45,7 @@ class Novelty:
     def scores(self, points: Points) -> Numbers:
         """Return how unusual each row is: 1 is usual, and rows farther away have more."""
         labels, squared = nearest(points, self.centroids, self.limits.n_threads)
-        return _relative(squared, self._known.spread[labels])
+        return _relative(squared, self._known.spread[labels], self._rounding)
 
     def threshold(self, rate: float) -> float:
         """Return the score that a share `rate` of ordinary rows passes.
@@ -73,6 +73,12 @@ class Novelty:
                 "remember more of them by a larger rho or max_batches."
             )
         return float(scores[place])
+
+    @cached_property
+    def _rounding(self) -> float:
+        """What squared distances of equal rows may be."""
+        largest = float(np.abs(self.centroids).max())
+        return self.centroids.shape[1] * (8 * np.finfo(np.float64).eps * largest) ** 2
 
     @cached_property
     def _known(self) -> _Known:
@@ -132,7 +138,7 @@ class Novelty:
         spent = known.spent.sum(axis=0)
         spread = np.where(is_apart, known.spread_of(spent - known.spent[place], rest), known.spread)
         labels, squared = nearest(batch.points, frozen(centroids), self.limits.n_threads)
-        scores = _relative(squared, spread[labels])
+        scores = _relative(squared, spread[labels], self._rounding)
         begin = sum(before.n_points for before in self.window.batches[:place])
         assert self.window.partition is not None
         were = self.window.partition.labels[begin : begin + batch.n_points]
@@ -150,7 +156,7 @@ class Novelty:
         means = metric.centroids(sums / others[:, np.newaxis], self.centroids[cluster])
         farther = ((points - means) ** 2).sum(axis=1)
         scores[alone] = np.where(
-            is_lonely, np.inf, _relative(farther, known.spread_of(left, others))
+            is_lonely, np.inf, _relative(farther, known.spread_of(left, others), self._rounding)
         )
         return scores
 
@@ -176,8 +182,11 @@ def _typical(weights: Weights) -> float:
     return float((weights * weights).sum() / weights.sum())
 
 
-def _relative(squared: Numbers, spread: Numbers) -> Numbers:
-    """Return distances in units; where all rows lie on their centroids any other is infinite."""
-    is_known = spread > 0
+def _relative(squared: Numbers, spread: Numbers, rounding: float) -> Numbers:
+    """Return distances in units; where all rows lie on their centroids any other is infinite.
+
+    Squares up to `rounding` are none.
+    """
+    is_known, is_apart = spread > rounding, squared > rounding
     ratio = squared / np.where(is_known, spread, 1.0)
-    return np.where(is_known, np.sqrt(ratio), np.where(squared > 0, np.inf, 0.0))
+    return np.where(is_apart, np.where(is_known, np.sqrt(ratio), np.inf), 0.0)
