@@ -19,7 +19,7 @@ from kmeander.experiments.alarms.cells import (
     ChangeCell,
     EpsilonCell,
     Length,
-    StreamCell,
+    UnchangingCell,
     cells_of,
 )
 from kmeander.experiments.alarms.changes import ABRUPT, BASES, CALM, CHANGES
@@ -220,7 +220,7 @@ def test_a_run_writes_page_figure_and_numbers(stored: Path) -> None:
     assert len(list((stored / "steps").glob("change-*"))) == 20
     table = load([stored / "steps" / "still-weekdays-s5.parquet"]).to_pylist()
     assert [row["batch"] for row in table] == list(range(60))
-    again = StreamCell("weekdays", 5, rivals=True, n_batches=60).run(NO_POINTS)
+    again = UnchangingCell("weekdays", 5, rivals=True, n_batches=60).run(NO_POINTS)
     assert [vars(record) for record in again][1:] == table[1:]  # the first has no error: NaN
     assert (stored / "alarms-table.md").read_text(encoding="utf-8").startswith("- kmeander ")
 
@@ -282,7 +282,7 @@ def test_the_promises_hold_on_a_few_streams() -> None:
     found = tables.numbers_of(
         vars(record)
         for name in names
-        for record in StreamCell(name, 0, rivals=True, n_batches=500).run(NO_POINTS)
+        for record in UnchangingCell(name, 0, rivals=True, n_batches=500).run(NO_POINTS)
     )
     by_name = {row["stream"]: row for row in found["alarms"]}
     assert not any(row["rejected"] for row in by_name.values())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kmeander.exceptions import InputError
 from kmeander.page.timeline import Timeline
-from kmeander.storage.reading import Tail
+from kmeander.storage.reading import OutputTail
 
 # Seconds between two looks at the file.
 PAUSE = 0.05
@@ -36,7 +36,7 @@ class Follower:
         self._lock = threading.Lock()
         self._timeline = Timeline(keep=keep, path=path)
         self._stop = threading.Event()
-        self._tail = Tail(os.fspath(path))
+        self._tail = OutputTail(os.fspath(path))
         self._n_lines = 0
         self._rest = b""
         self.version = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
 from kmeander.events import ALARMS
-from kmeander.exceptions import ArgumentError, InputError, argument
+from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.kmeans.metric import metric_of
 from kmeander.models import FSKM
@@ -20,17 +20,13 @@ from kmeander.models.settings import Settings, rules_for
 from kmeander.preparation import Preparation
 from kmeander.runs.loop import Runner
 from kmeander.runs.operations.notices import Notices, checked_kinds
+from kmeander.runs.outputs import check_outputs
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import Sending
-from kmeander.sinks.contract import explained
 from kmeander.sinks.part_size import PartSize
 from kmeander.sources import Reading, Wanted, is_table, open_source
 from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
-from kmeander.sources.files import would_read
-from kmeander.storage import filesystem_of
 from kmeander.storage.checkpoint_folder import CheckpointFolder
-from kmeander.storage.filesystem import is_address, split
-from kmeander.wire.kafka import SCHEME
 from kmeander.wire.kafka_settings import kafka_settings
 
 if TYPE_CHECKING:
@@ -281,7 +277,7 @@ def run(
     reading = Reading(
         format, header, order, follow, delimiter, decimal, encoding, comment, na_values
     )
-    _check_outputs(outputs, source, reading)
+    check_outputs(outputs, source, reading)
     with ExitStack() as stack:
         folder = None
         if checkpoint is not None:
@@ -342,53 +338,6 @@ def _file_of(bad_rows: PathLike) -> str | None:
             f"as bad.ndjson, got {bad_rows!r}."
         )
     return path
-
-
-def _check_outputs(outputs: Outputs, source: Any, reading: Reading) -> None:
-    """Refuse to write over the source, or two things to one file."""
-    for option, path in outputs.paths.items():
-        for other, its_path in outputs.paths.items():
-            if other < option and _is_one(path, its_path):
-                raise ArgumentError(
-                    f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
-                    "overwrite the other."
-                )
-        if isinstance(source, str | os.PathLike) and _is_same(path, os.fspath(source)):
-            raise ArgumentError(
-                f"{argument(option, path)} would overwrite the source. Name another file."
-            )
-        if isinstance(source, str | os.PathLike) and would_read(os.fspath(source), path, reading):
-            raise ArgumentError(
-                f"{argument(option, path)} would lie among the files of the source, and be read as "
-                "one of them by the next run. Name another folder."
-            )
-    if outputs.sending.transactions and not (outputs.assignments or "").startswith(SCHEME):
-        raise ArgumentError(
-            f"{argument('kafka_transactions', True)} is for "
-            f"{argument('assignments', 'kafka://host:port/topic')}: other outputs have none."
-        )
-    if outputs.model_out is not None:
-        files, (folder, _) = filesystem_of(outputs.model_out), split(outputs.model_out)
-        with explained(argument("model_out", outputs.model_out)):
-            is_missing = files.can_append and files.info(folder) is None
-        if is_missing:
-            raise InputError(
-                f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
-                f"{folder}."
-            )
-
-
-def _is_one(path: str, other: str) -> bool:
-    """Whether two paths, which may not be there yet, mean one file."""
-    if is_address(path) or is_address(other) or "-" in (path, other):
-        return path == other
-    return os.path.realpath(path) == os.path.realpath(other)
-
-
-def _is_same(path: str, source: str) -> bool:
-    if is_address(path) or is_address(source):
-        return path == source
-    return Path(source).exists() and Path(path).exists() and Path(path).samefile(source)
 
 
 def _season(season: int | str | None, period: int | None) -> int | None:

@@ -1,15 +1,72 @@
-"""The outputs of a run, opened by what was asked for."""
+"""The outputs of a run: checked before anything is read, and opened by what was asked for."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.runs.description import Description
+from kmeander.runs.records import Outputs
 from kmeander.sinks import Sink, StepLines, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sinks.centroids import CentroidTable
+from kmeander.sinks.contract import explained
 from kmeander.sinks.rejected_rows import RejectedRowLines
+from kmeander.sources import Reading
+from kmeander.sources.files import would_read
+from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import is_address, split
+from kmeander.wire.kafka import SCHEME
+
+
+def check_outputs(outputs: Outputs, source: Any, reading: Reading) -> None:
+    """Refuse to write over the source, or two things to one file."""
+    for option, path in outputs.paths.items():
+        for other, its_path in outputs.paths.items():
+            if other < option and _is_one(path, its_path):
+                raise ArgumentError(
+                    f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
+                    "overwrite the other."
+                )
+        if isinstance(source, str | os.PathLike) and _is_same(path, os.fspath(source)):
+            raise ArgumentError(
+                f"{argument(option, path)} would overwrite the source. Name another file."
+            )
+        if isinstance(source, str | os.PathLike) and would_read(os.fspath(source), path, reading):
+            raise ArgumentError(
+                f"{argument(option, path)} would lie among the files of the source, and be read as "
+                "one of them by the next run. Name another folder."
+            )
+    if outputs.sending.transactions and not (outputs.assignments or "").startswith(SCHEME):
+        raise ArgumentError(
+            f"{argument('kafka_transactions', True)} is for "
+            f"{argument('assignments', 'kafka://host:port/topic')}: other outputs have none."
+        )
+    if outputs.model_out is not None:
+        files, (folder, _) = filesystem_of(outputs.model_out), split(outputs.model_out)
+        with explained(argument("model_out", outputs.model_out)):
+            is_missing = files.can_append and files.info(folder) is None
+        if is_missing:
+            raise InputError(
+                f"{argument('model_out', outputs.model_out)} cannot be written: there is no folder "
+                f"{folder}."
+            )
+
+
+def _is_one(path: str, other: str) -> bool:
+    """Whether two paths, which may not be there yet, mean one file."""
+    if is_address(path) or is_address(other) or "-" in (path, other):
+        return path == other
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_same(path: str, source: str) -> bool:
+    if is_address(path) or is_address(source):
+        return path == source
+    return Path(source).exists() and Path(path).exists() and Path(path).samefile(source)
 
 
 def sinks_of(

@@ -33,7 +33,7 @@ def lines_of(path: str | os.PathLike[str]) -> Generator[bytes]:
             yield from file
 
 
-class Tail:
+class OutputTail:
     """An output that still grows, read as it does.
 
     Parameters

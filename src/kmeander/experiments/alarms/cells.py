@@ -97,7 +97,7 @@ class _AlarmCell:
 
 
 @dataclass(frozen=True)
-class StreamCell(_AlarmCell):
+class UnchangingCell(_AlarmCell):
     """A stream that does not change, learned for some batches: every alarm is a false one."""
 
     n_batches: int = 1000
@@ -252,7 +252,7 @@ def _cells(
     for seed in length.seeds:
         rivals = length.has_rivals(seed)
         for name in streams:
-            yield StreamCell(name, seed, rivals, program, length.n_batches)
+            yield UnchangingCell(name, seed, rivals, program, length.n_batches)
         for name in pools:
             yield PoolCell(name, seed, rivals, program, length.n_batches)
     for seed in length.seeds[:REPETITIONS_OF_ABRUPT]:
