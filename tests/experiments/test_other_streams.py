@@ -125,7 +125,7 @@ def test_a_constant_is_exchanged_while_a_variant_learns_and_no_longer() -> None:
     place = "kmeander.kmeans.local_search.CANDIDATES"
     before = local_search.CANDIDATES
     with pytest.raises(TypeError), switched({place: 3}):
-        local_search.candidates_of(local_search.CANDIDATES, local_search.CANDIDATES)  # type: ignore[call-arg]
+        local_search.refinement_of(local_search.CANDIDATES, local_search.CANDIDATES)  # type: ignore[call-arg]
     assert before == local_search.CANDIDATES
     batches = list(islice(KINDS[JUMP].arrivals(0), 12))
     few = of_variant(Variant.of_default("few", refine="swaps", switches={place: 3}), 25, 0)

@@ -78,7 +78,8 @@ class Novelty:
     def _rounding(self) -> float:
         """What squared distances of equal rows may be."""
         largest = float(np.abs(self.centroids).max())
-        return self.centroids.shape[1] * (8 * np.finfo(np.float64).eps * largest) ** 2
+        step = 8 * float(np.finfo(np.float64).eps) * largest
+        return self.centroids.shape[1] * step * step
 
     @cached_property
     def _known(self) -> _Known:
