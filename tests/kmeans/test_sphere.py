@@ -238,4 +238,4 @@ def test_euclidean_leaves_everything_as_it_is() -> None:
     rows = np.array([[0.0, 3.0]])
     assert EUCLIDEAN.points(rows) is rows
     assert EUCLIDEAN.centroids(rows) is rows
-    assert EUCLIDEAN.error(3.0) == 3.0
+    assert EUCLIDEAN.error_share == 1.0

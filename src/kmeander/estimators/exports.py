@@ -106,7 +106,7 @@ def _kmeans(learned: State, space: Metric) -> KMeans:
         # scikit-learn's KMeans takes rows of the type with which it was fitted, and no others.
         cluster_centers_=centroids.astype(learned.window.batches[-1].points.dtype),
         labels_=learned.window.newest_labels(step.n_means or step.n_points).copy(),
-        inertia_=step.surrogate_error * step.mass / space.error(1.0),
+        inertia_=step.surrogate_error * step.mass / space.error_share,
         n_iter_=step.n_iter,
         n_features_in_=centroids.shape[1],
     )

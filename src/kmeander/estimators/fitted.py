@@ -93,7 +93,7 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             weights = weights[kept]
         squared = nearest(points, centroids, self.n_threads)[1]
         total = float((squared if weights is None else weights * squared).sum())
-        return -self._space.error(total)
+        return -self._space.error_share * total
 
     def centers_frame(self) -> pd.DataFrame:
         """Return the centroids as a pandas frame, by cluster id, in the columns that were learned.

@@ -172,7 +172,7 @@ def fit_window(
         )
     )
     n_points, mass, within, batch = held.n_points, held.mass, window.within, window.batches[-1]
-    kept, error_of = found, limits.metric.error
+    kept, error_share = found, limits.metric.error_share
     if 4 * n_clusters * len(window) > n_points and not (only_assign or keep_sums):
         # Batches so small that the sums outweigh the points: made anew when needed.
         kept = found.without_sums()
@@ -181,10 +181,10 @@ def fit_window(
         centroids=frozen(centroids),
         masses=frozen(masses),
         moved=None if moved is None else frozen(moved),
-        initial_error=error_of((initial + within) / mass),
-        error=error_of((error + within) / mass),
-        newest_error=error_of((newest_error + batch.within) / batch.mass),
-        expected_error=error_of((left_out + within) / mass),
+        initial_error=error_share * ((initial + within) / mass),
+        error=error_share * ((error + within) / mass),
+        newest_error=error_share * ((newest_error + batch.within) / batch.mass),
+        expected_error=error_share * ((left_out + within) / mass),
         reseeded=tuple(reseeded),
         n_iter=n_iter,
         converged=converged,
@@ -274,7 +274,7 @@ def measure(
 ) -> Measured:
     """Return the error of a batch, and all that is known of its points' distances."""
     error, relative_se, partition = _kernel.measure(rows, centroids, n_threads)
-    return Measured(metric.error(error), relative_se, partition)
+    return Measured(metric.error_share * error, relative_se, partition)
 
 
 def mean_error(

@@ -33,10 +33,13 @@ class Metric:
     name : str
     on_sphere : bool
         Whether rows and centroids have length 1.
+    error_share : float
+        A mean or sum of squared distances, times this, is the error.
     """
 
     name: str
     on_sphere: bool
+    error_share: float
 
     def has_no_place(self, rows: Points) -> NDArray[np.bool_]:
         """Return which rows are no points: on the sphere those of zeros alone."""
@@ -93,18 +96,14 @@ class Metric:
             moved = _divided(moved, np.where(after > 0, after / np.where(before > 0, before, 1), 1))
         return frozen(moved)
 
-    def error(self, squared: float) -> float:
-        """Return the error that a mean or sum of squared distances is."""
-        return squared / 2 if self.on_sphere else squared
-
     def distances(self, squared: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return distances as they are shown: 1 - cosine on the sphere."""
         found: NDArray[np.float64] = squared / 2 if self.on_sphere else np.sqrt(squared)
         return found
 
 
-EUCLIDEAN = Metric("euclidean", on_sphere=False)
-COSINE = Metric("cosine", on_sphere=True)
+EUCLIDEAN = Metric("euclidean", on_sphere=False, error_share=1.0)
+COSINE = Metric("cosine", on_sphere=True, error_share=0.5)
 METRICS = {metric.name: metric for metric in (EUCLIDEAN, COSINE)}
 
 

@@ -45,7 +45,7 @@ def kmeans_error(
     weights = checked_weights(sample_weight, len(points))
     start, space = checked_centroids(centroids, points.shape[1]), metric_of(metric)
     points, start = space.points(points), _placed(start, space)
-    return space.error(mean_error(points, weights, start, None))
+    return space.error_share * mean_error(points, weights, start, None)
 
 
 def skm_error(
@@ -114,7 +114,7 @@ def surrogate_error(
     for age, batch in enumerate(reversed(points)):
         total += rho**age * float(nearest(batch, start, None)[1].sum())
         mass += rho**age * len(batch)
-    return space.error(total / mass)
+    return space.error_share * (total / mass)
 
 
 def theorem1_gap(rho: float, n_batches: int, epsilon: float, error: float) -> float:

@@ -115,19 +115,21 @@ class Window:
     def handle(self) -> _kernel.WindowHandle:
         """Batches and what they weigh, as the kernel reads them."""
         handles = tuple([batch.handle for batch in self.batches])
-        decay = [self.weight_at(age) for age in self.ages]
+        decay = self.weights_by_age
         if self.kept is not None:
             decay = [kept * weight for kept, weight in zip(self.kept, decay, strict=True)]
         return _kernel.WindowHandle(handles, decay)
 
-    def weight_at(self, age: float) -> float:
-        """Return what a batch of that age weighs, if no alarm has taken anything from it."""
-        return self.rho**age if self.tail is None else self.tail.weight(self.rho, age)
+    @cached_property
+    def weights_by_age(self) -> list[float]:
+        """What each batch weighs by its age, if no alarm has taken anything from it."""
+        rho, tail = self.rho, self.tail
+        return [rho**age if tail is None else tail.weight(rho, age) for age in self.ages]
 
     @property
     def share_kept(self) -> float:
         """Share of its weight that the newest batch keeps when the next one arrives."""
-        return self.rho if self.tail is None else self.weight_at(1.0)
+        return self.rho if self.tail is None else self.tail.weight(self.rho, 1.0)
 
     @cached_property
     def has_summaries(self) -> bool:
@@ -179,10 +181,10 @@ class Window:
 
         Beside the newest, a batch counts that weighs `least_decay` of it at least.
         """
-        n_found, n_recent = self.batches[-1].n_points, 1
-        least = least_decay * self.weight_at(self.ages[-1])
-        while n_recent < len(self.batches) and n_found < n_points:
-            if self.weight_at(self.ages[-1 - n_recent]) < least:
+        n_found, n_recent, weights = self.batches[-1].n_points, 1, self.weights_by_age
+        least = least_decay * weights[-1]
+        while n_recent < len(weights) and n_found < n_points:
+            if weights[-1 - n_recent] < least:
                 break
             n_recent += 1
             n_found += self.batches[-n_recent].n_points

@@ -137,7 +137,9 @@ class FSKM(StreamModel):
             batch, known.window, centroids, known.expected_error, known.estimates, limits
         )
         tested = look_for_changes(known, batch, arrival, settings)
-        kept = arrival.history_kept if settings.forgetting == "adaptive" else 1.0
+        has_drifted = arrival.is_drift
+        forgets = has_drifted and settings.forgetting == "adaptive"
+        kept = arrival.history_kept if forgets else 1.0
         known, n_forecast = self._with_rho_choice(known, batch)
         aged = self._aged(known, batch.elapsed, kept)
         start = self._start(centroids, aged, batch, current)
@@ -150,7 +152,7 @@ class FSKM(StreamModel):
         )
         found = search(window, start, settings, self.seed, batch.index)
         fit, swapped, rest = converge(
-            found, settings, self.seed, batch.index, known, has_drifted=arrival.is_drift
+            found, settings, self.seed, batch.index, known, has_drifted=has_drifted
         )
         before = Before(lineage, centroids, known.window, known.estimates, known.step)
         tracked = track(
@@ -192,7 +194,7 @@ class FSKM(StreamModel):
             )  # fmt: skip
             return aged.reduced(kept)
         # Where rho is chosen, what is forgotten must not come back with a longer memory.
-        older = elapsed + ages_to_keep(kept, settings.first_rho)
+        older = elapsed if kept == 1.0 else elapsed + ages_to_keep(kept, settings.first_rho)
         rho = settings.first_rho if choice is None else choice.rho
         return known.window.aged(older, settings.oldest_age, settings.max_batches, rho=rho)
 

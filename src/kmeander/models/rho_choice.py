@@ -48,7 +48,7 @@ class RhoChoice:
         """
         metric = limits.metric
         # Where the batch came as means of its rows.
-        hidden = metric.error((batch.within or 0.0) / batch.mass)
+        hidden = metric.error_share * ((batch.within or 0.0) / batch.mass)
         places = [metric.centroids(means(window, rho, centroids), centroids) for rho in RHOS]
         errors = [
             hidden + measure(batch.handle, place, limits.threads, metric).error for place in places

@@ -311,6 +311,13 @@ def record(
             epsilon, se = arrival.estimate
             estimates = (*estimates, arrival.estimate)[-BASELINE_SIZE:]
     window, lineage, start = fit.window, tracked.lineage, found.start
+    provisional: tuple[int, ...] = ()
+    asleep: tuple[tuple[int, int], ...] = ()
+    ended = lineage.ended
+    if not lineage.is_settled:
+        provisional = tuple(lineage.ids[lineage.is_provisional].tolist())
+        asleep = tuple([(one.number, one.heir) for one in lineage.asleep])
+        ended = lineage.whereabouts
     first_time, last_time = batch.times or (None, None)
     # Whenever the rows to be looked at are new, so that each is looked at once, whether batches
     # are large or small.
@@ -352,10 +359,10 @@ def record(
         why=tracked.why,
         noise=tracked.chapter.noise,
         n_far=n_far,
-        provisional=tuple(lineage.ids[lineage.is_provisional].tolist()),
-        asleep=tuple([(one.number, one.heir) for one in lineage.asleep]),
+        provisional=provisional,
+        asleep=asleep,
         dropped=lineage.dropped,
-        ended=lineage.whereabouts,
+        ended=ended,
         filled=None,
         first_time=first_time,
         last_time=last_time,

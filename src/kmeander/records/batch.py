@@ -37,6 +37,8 @@ class Batch:
 
     Attributes
     ----------
+    n_points : int
+        Number of points, or of means where it is a summary.
     n_rows : int
         Rows that arrived: as many as points, unless those are means; see `of_means`.
     within : float or None
@@ -54,6 +56,7 @@ class Batch:
     elapsed: float = 1.0
     concept: int | None = None
     times: Times | None = None
+    n_points: int = field(init=False)
     n_rows: int = field(init=False)
     within: float | None = field(init=False, default=None)
 
@@ -75,6 +78,7 @@ class Batch:
             elapsed=positive_number("elapsed", elapsed),
             concept=None if concept is None else _checked_concept(concept),
             times=times,
+            n_points=len(checked),
             n_rows=len(checked),
         )
 
@@ -97,6 +101,7 @@ class Batch:
             elapsed=elapsed if elapsed == 1.0 else positive_number("elapsed", elapsed),
             concept=concept,
             times=times,
+            n_points=len(points),
             n_rows=len(points),
         )
         return batch
@@ -154,14 +159,9 @@ class Batch:
         return batch
 
     @property
-    def n_points(self) -> int:
-        """Number of points, or of means where it is a summary."""
-        return len(self.points)
-
-    @property
     def n_means(self) -> int | None:
         """Number of means where it is a summary; None where its points are rows."""
-        return None if self.within is None else len(self.points)
+        return None if self.within is None else self.n_points
 
     @cached_property
     def mass(self) -> float:

@@ -108,7 +108,7 @@ class Chapter(NamedTuple):
         # Time that passed without batches is part of the cycle, too.
         n_phases = 1 if batch.elapsed == 1.0 else round(batch.elapsed) % (self.test.period or 1)
         test, changes, n_far = self.test.after(batch.handle, arrived, levels, n_phases)
-        found = tuple(Change(ChangeKind(change[0]), *change[1:]) for change in changes)
+        found = tuple([Change(ChangeKind(change[0]), *change[1:]) for change in changes])
         return BatchChanges(Chapter(test, self.ids), found, n_far)
 
     @property

@@ -116,7 +116,7 @@ def measure_arrival(
     found = measure(batch.handle, centroids, limits.threads, limits.metric)
     error = found.error
     if batch.within is not None:  # what means hide is error, too, but says nothing of its scatter
-        error += limits.metric.error(batch.within / batch.mass)
+        error += limits.metric.error_share * (batch.within / batch.mass)
     n_known = window.handle.n_effective
     if not expected_error or not n_known:
         return DriftTest(error, found.partition)

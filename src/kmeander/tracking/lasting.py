@@ -49,6 +49,8 @@ def settle(
 ) -> Settled:
     """Decide what is reported of the clusters that began and ended, now or lately.
 
+    Nothing is where none did and all is settled.
+
     Parameters
     ----------
     before : Lineage
@@ -64,8 +66,6 @@ def settle(
     at_once : bool
         Whether the change test found a change.
     """
-    if not (begun or ended or matched.asleep or matched.dropped or matched.is_provisional.any()):
-        return Settled(matched, ())
     rows_before = {number: row for row, number in enumerate(before.ids.tolist())}
     asleep, unreported, ends = list(matched.asleep), [], []
     for event in ended:
@@ -96,7 +96,10 @@ def settle(
     ends += [_end_of(one, heirs, alive) for one in due]
     pairs = endings(ends)
     lineage = lineage._replace(
-        asleep=tuple(asleep), dropped=tuple(dropped), ended=(*matched.ended, *dropped, *pairs)
+        asleep=tuple(asleep),
+        dropped=tuple(dropped),
+        ended=(*matched.ended, *dropped, *pairs),
+        is_settled=not (asleep or dropped or lineage.is_provisional.any()),
     )
     return Settled(lineage, (*births, *ends))
 

@@ -62,6 +62,8 @@ class Lineage(NamedTuple):
         Newborn clusters that did not last and ended with the newest batch, as in `ended`.
     ended : tuple of (int, int)
         Ids that ended, in that order, each with the id of which it is a part now, or -1.
+    is_settled : bool
+        Whether all clusters have lasted, and none is asleep or has just been dropped.
     """
 
     ids: Ids
@@ -77,6 +79,7 @@ class Lineage(NamedTuple):
     asleep: tuple[Sleeper, ...] = ()
     dropped: tuple[tuple[int, int], ...] = ()
     ended: tuple[tuple[int, int], ...] = ()
+    is_settled: bool = True
 
     @property
     def is_provisional(self) -> NDArray[np.bool_]:
@@ -171,6 +174,7 @@ class Lineage(NamedTuple):
     def state(self) -> dict[str, Any]:
         """Return everything as arrays and numbers."""
         state = self._asdict()
+        del state["is_settled"]  # follows from the rest
         for name in ("ended", "dropped"):
             state[name] = frozen(np.array(state[name], dtype=np.int64).reshape(-1, 2))
         state["asleep"] = [one._asdict() for one in self.asleep]
@@ -190,7 +194,9 @@ class Lineage(NamedTuple):
         values["asleep"] = tuple(
             Sleeper(**{**one, "home": frozen(one["home"])}) for one in values.get("asleep", ())
         )
-        return cls(**values)
+        lineage = cls(**values)
+        is_settled = not (lineage.asleep or lineage.dropped or lineage.is_provisional.any())
+        return lineage._replace(is_settled=is_settled)
 
 
 def _established(n_clusters: int) -> dict[str, Any]:

@@ -101,13 +101,16 @@ def track(
     rows = _in_own_rows(
         before, _InRows(matched._replace(variance=frozen(variance)), fit, swapped), limits
     )
-    settled = settle(
-        before.lineage, rows.lineage, begun, ended, rows.fit, before.centroids, index,
-        at_once=is_alarm,
-    )  # fmt: skip
-    # A cluster that fell asleep may have woken with the same batch where another one was.
-    rows = _in_own_rows(before, rows._replace(lineage=settled.lineage), limits)
-    (lineage, fit, swapped), events = rows, list(settled.events)
+    events: list[Event] = []
+    if begun or ended or not rows.lineage.is_settled:
+        settled = settle(
+            before.lineage, rows.lineage, begun, ended, rows.fit, before.centroids, index,
+            at_once=is_alarm,
+        )  # fmt: skip
+        # A cluster that fell asleep may have woken with the same batch where another one was.
+        rows = _in_own_rows(before, rows._replace(lineage=settled.lineage), limits)
+        events = list(settled.events)
+    lineage, fit, swapped = rows
     if is_alarm:
         changed, lineage = _changes_told(before, arrival, tested, lineage, fit, index, events)
         events = sorted(events + changed, key=lambda event: KINDS.index(event.kind))
