@@ -15,6 +15,7 @@ import numpy as np
 
 from faults.recipes import CHECKPOINT, RECIPES, Recipe, Verdict
 from faults.table import Row
+from kmeander.storage.reading import lines_of
 
 KILLS = 200
 # Arguments come as JSON; the program would need them as words.
@@ -26,23 +27,24 @@ def rows(quick: bool) -> Iterator[Row]:
     n_kills = -(-KILLS // len(RECIPES)) if not quick else 2
     for recipe in RECIPES:
         with tempfile.TemporaryDirectory() as folder:
-            yield _killed(recipe, Path(folder), n_kills)
+            yield kill(recipe, Path(folder), n_kills)
 
 
-def _killed(recipe: Recipe, folder: Path, n_kills: int) -> Row:
+def kill(recipe: Recipe, folder: Path, n_kills: int) -> Row:
+    """Kill a run at least so many times, and compare what it ends with."""
     source = recipe.source(folder)
     whole = _made(folder / "undisturbed")
     if _start(recipe, source, whole).wait():
         raise AssertionError(f"{recipe.name} fails even when nothing happens to it.")
     verdict = Verdict(recipe, whole)
-    n_lines = len(_lines(whole))
+    n_steps = _n_steps(whole)
     rng = np.random.default_rng(0)
     done = 0
     for trial in itertools.count():
         if done >= n_kills:
             break
         out = _made(folder / f"killed-{trial}")
-        for target in np.sort(rng.integers(0, n_lines - 2, size=4)).tolist():
+        for target in np.sort(rng.integers(0, n_steps - 2, size=4)).tolist():
             done += _kill(_start(recipe, source, out), out, target, rng.uniform(0, 0.02))
         ended_well = _start(recipe, source, out).wait() == 0
         verdict.add(out, ended_well=ended_well)
@@ -57,9 +59,9 @@ def _start(recipe: Recipe, source: Path, out: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _kill(process: subprocess.Popen[bytes], out: Path, n_lines: int, delay: float) -> bool:
-    """Kill a run a moment after its steps have so many lines; say whether it was still running."""
-    while process.poll() is None and len(_lines(out)) <= n_lines:
+def _kill(process: subprocess.Popen[bytes], out: Path, n_steps: int, delay: float) -> bool:
+    """Kill a run a moment after it wrote so many Steps; say whether it was still running."""
+    while process.poll() is None and _n_steps(out) <= n_steps:
         time.sleep(0.001)
     time.sleep(delay)
     was_running = process.poll() is None
@@ -68,9 +70,10 @@ def _kill(process: subprocess.Popen[bytes], out: Path, n_lines: int, delay: floa
     return was_running
 
 
-def _lines(out: Path) -> list[bytes]:
-    steps = out / "steps.jsonl"
-    return steps.read_bytes().splitlines() if steps.exists() else []
+def _n_steps(out: Path) -> int:
+    """Return how many Steps a run has written so far, to a file or to a folder of parts."""
+    steps = next((out / name for name in ("steps.jsonl", "steps") if (out / name).exists()), None)
+    return 0 if steps is None else sum(line.endswith(b"\n") for line in lines_of(steps))
 
 
 def _made(folder: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kmeander
-from faults import KINDS, disks, power_loss, table
+from faults import KINDS, disks, kills, power_loss, table
 from faults.disks import ForgetfulDisk, restore
 from faults.input_output_errors import fail
 from faults.power_loss import lose_power
@@ -40,6 +40,16 @@ def test_an_error_at_any_operation_is_one_sentence_and_the_run_goes_on(
 ) -> None:
     row = fail(recipe, tmp_path, STRIDE, first=5)
     assert row.trials >= 2 * 5
+    assert not row.is_bad, row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
+def test_every_run_can_be_killed_and_goes_on_to_the_same_bytes(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    row = kills.kill(recipe, tmp_path, 1)
+    assert row.trials >= 1
     assert not row.is_bad, row
 
 
