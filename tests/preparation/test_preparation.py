@@ -290,6 +290,73 @@ def test_what_nobody_can_cluster_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"limits": {"c": (0, 1)}},
+         "limits names column 'c', which holds text. Only numbers have limits: leave it out of "
+         "them."),
+        ({"limits": {"on": (0, 1)}},
+         "limits names column 'on', which holds true and false. Only numbers have limits: leave it "
+         "out of them."),
+        ({"levels": {"a": ["1"]}},
+         "levels names column 'a', which holds numbers. Only text has levels: leave it out of "
+         "them, or make text of the column."),
+    ],
+)  # fmt: skip
+def test_a_rule_that_would_do_nothing_is_refused(rules: dict[str, Any], message: str) -> None:
+    rows = rows_of(pd.DataFrame({"a": [1.0, 2.0], "c": ["x", "y"], "on": [True, False]}))
+    with pytest.raises(InputError) as raised:
+        FittedPreparation.learned(Preparation(**rules), rows)
+    assert str(raised.value) == message
+
+
+def test_what_is_left_out_says_what_would_keep_it() -> None:
+    """A rule is advised only where it helps."""
+    frame = pd.DataFrame({"at": pd.date_range("2026-01-01", periods=60)})
+    with pytest.raises(InputError) as raised:
+        FittedPreparation.learned(AUTO, rows_of(frame))
+    assert str(raised.value) == ("no column is left to cluster: 'at': it says when a row happened.")
+    frame["note"] = [f"no. {number}" for number in range(60)]
+    with pytest.raises(InputError) as raised:
+        FittedPreparation.learned(AUTO, rows_of(frame))
+    assert str(raised.value) == (
+        "no column is left to cluster: 'at': it says when a row happened; 'note': it holds text "
+        'that is different in 60 of 60 rows. Of the preparation, identifiers = "keep" would keep '
+        "columns."
+    )
+    with pytest.raises(InputError, match=r'Of the preparation, categories = "one-hot" would keep'):
+        FittedPreparation.learned(Preparation(categories="exclude"), rows_of(frame))
+    kept = FittedPreparation.learned(Preparation(identifiers="keep"), rows_of(frame))
+    assert len(kept.names) == 21
+
+
+@pytest.mark.parametrize("library", ["numbers", "objects", "arrow"])
+def test_two_columns_of_one_name_are_refused(library: str) -> None:
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"])
+    table: Any = {
+        "numbers": frame,
+        "objects": frame.astype(str),
+        "arrow": pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"]),
+    }[library]
+    with pytest.raises(InputError) as raised:
+        rows_of(table)
+    assert str(raised.value) == (
+        "X has more than one column 'a'. Every column needs a name of its own: rename one, or "
+        "leave it out."
+    )
+
+
+def test_values_of_a_frame_that_do_not_go_together_are_shown() -> None:
+    frame = pd.DataFrame({"b": [1.0, 2.0, 3.0], "a": [None, 1, "x"]})
+    with pytest.raises(InputError) as raised:
+        rows_of(frame)
+    assert str(raised.value) == (
+        "column 'a' holds 1 and 'x': numbers and text do not go together. Convert one to the "
+        "other, or leave the column out."
+    )
+
+
 def test_float32_rows_with_gaps_are_prepared_without_a_warning() -> None:
     values = np.array([[1.0, np.nan], [2.0, 4.0]], dtype=np.float32)
     rows = Rows.of_numbers(values)

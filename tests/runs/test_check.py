@@ -100,6 +100,11 @@ def test_what_spoils_clusters_is_warned_of_with_a_way_out() -> None:
     assert str(warned(prepared, "identifier")[0]).endswith(
         '(a preparation with identifiers = "keep" keeps it).'
     )
+    without_text = check(frame(), prepare=Preparation(categories="exclude"))
+    assert str(warned(without_text, "identifier")[2]) == (
+        "column 'city' is left out: it holds text (a preparation with categories = \"one-hot\" "
+        "keeps it)."
+    )
 
 
 def _share(found: Any, name: str) -> str:

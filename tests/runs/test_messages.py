@@ -541,10 +541,13 @@ def test_every_argument_that_a_message_names_is_one() -> None:
 
 
 @pytest.mark.parametrize("option", ["time_column", "weight_column"])
-def test_a_column_that_is_asked_for_is_not_to_be_left_out(option: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bad", ["-1", "much"])
+def test_a_column_that_is_asked_for_is_not_to_be_left_out(
+    option: str, bad: str, tmp_path: Path
+) -> None:
     """The advice, pasted, would be refused."""
     path = tmp_path / "x.csv"
-    path.write_text("t,a\n1767225600,1\n-1,2\n")
+    path.write_text(f"t,a\n1767225600,1\n{bad},2\n")
     given: dict[str, Any] = {option: "t"}
     if option == "time_column":
         given["every"] = "1d"

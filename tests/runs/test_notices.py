@@ -348,6 +348,12 @@ def test_wrong_kinds_and_commands_are_refused(readings: Path) -> None:
         'on_event="no-such-program --really" cannot be started: there is no program '
         "'no-such-program'."
     )
+    with pytest.raises(InputError) as caught:
+        run(readings, 3, on_event="mail 'on call")
+    assert str(caught.value) == (
+        'on_event="mail \'on call" cannot be started: a quotation mark or backslash lacks its '
+        "other half."
+    )
 
 
 @pytest.mark.usefixtures("at_once")

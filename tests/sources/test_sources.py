@@ -335,13 +335,20 @@ def test_columns_are_chosen_excluded_and_checked() -> None:
         "column 'a' cannot be clustered and be left out, the id, the time or the weight at once. "
         "Name it in one place only.": Wanted(["a"], id_column="a"),
         "x has no column left to cluster: it has 'id', 't', 'a', 'b'.": Wanted(exclude=names),
-        "column 'a' is there more than once in 'a, a' of x. Every column needs a name of its own; "
-        'exclude=["a"] leaves columns out.': Wanted(["a", "a"]),
+        "column 'a' is there more than once in 'a, a' of x. Name it once in columns.": Wanted(
+            ["a", "a"]
+        ),
     }
     for message, wanted in cases.items():
         with pytest.raises(InputError) as caught:
             wanted.among(names, "x")
         assert str(caught.value) == message
+    with pytest.raises(InputError) as caught:
+        Wanted().among(["a", "a"], "x")
+    assert str(caught.value) == (
+        "column 'a' is there more than once in 'a, a' of x. Every column needs a name of its own; "
+        'exclude=["a"] leaves columns out.'
+    )
 
 
 def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:

@@ -302,6 +302,15 @@ def test_a_store_that_nothing_reaches_is_one_sentence(
         "what://bucket/x.csv: nothing here reaches what:// (Protocol not known: what). Use s3://, "
         "gs:// or abfs://."
     )
+    for path in ("https://example.org/x.csv", "ftp://example.org/x.csv"):
+        with pytest.raises(InputError) as caught:
+            run(path)
+        assert str(caught.value) == (
+            f"{path}: {path.partition(':')[0]}:// is neither read nor written here. Download the "
+            "file, or send it through a pipe, whose name is - here."
+        )
+    with pytest.raises(InputError, match=r"nothing here reaches github://.* Use s3://"):
+        run("github://x.csv")  # needs more than an address
     with pytest.raises(
         StreamError, match=f'steps="{scheme}://nowhere/steps.jsonl" cannot be written: '
     ):

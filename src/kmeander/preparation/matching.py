@@ -57,8 +57,8 @@ def check_columns(columns: Sequence[Column], known_columns: Sequence[Column]) ->
             continue
         if {now.kind, before.kind} != {"number", "boolean"}:
             raise InputError(
-                f"column {now.name!r} holds {_shown(now)}, the preparation was learned with "
-                f"{_shown(before)}. Convert it, or begin anew."
+                f"column {now.name!r} holds {now.contents}, the preparation was learned with "
+                f"{before.contents}. Convert it, or begin anew."
             )
 
 
@@ -99,17 +99,3 @@ def joined(parts: Sequence[Rows]) -> Rows:
             begin += len(part)
         levels[name] = tuple(every)
     return Rows(columns, values, levels)
-
-
-def _shown(column: Column) -> str:
-    """Return what a column holds, in words.
-
-    Examples
-    --------
-    >>> _shown(Column("v", "vector", 3)), _shown(Column("t", "time"))
-    ('vectors of 3 numbers', 'times')
-    """
-    words = {"number": "numbers", "boolean": "true and false", "category": "text", "time": "times"}
-    if column.kind == "vector":
-        return f"vectors of {column.width} numbers"
-    return words[column.kind]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from kmeander.preparation.rules import Preparation, rule
 ENOUGH_TO_JUDGE = 50
 # Share of rows with a text of their own above which a column does not hold categories.
 MOSTLY_DIFFERENT = 0.5
+# Why a category is left out by a rule, and not for what is in it.
+HOLDS_TEXT = "it holds text"
 _NAMES_ROWS = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|(?<=[a-z])I[dD]$", re.I)
 NAMES_TIMES = re.compile(r"(^|[_\W])(ts|time|timestamp|date|datetime|epoch|when)([_\W]|$)", re.I)
 
@@ -59,6 +61,20 @@ class ColumnPlan:
         tuples = {name: tuple(plain[name]) for name in ("outputs", "levels")}
         return cls(**{**plain, **tuples})
 
+    def way_to_keep(self) -> str:
+        """Return the rule that keeps a column that is left out; nothing where none does.
+
+        Examples
+        --------
+        >>> ColumnPlan("id", "number", "exclude", "it grows with every row").way_to_keep()
+        'identifiers = "keep"'
+        """
+        if self.action != "exclude" or self.kind in ("time", "nothing"):
+            return ""
+        if self.why == HOLDS_TEXT:
+            return rule("categories", "one-hot")
+        return rule("identifiers", "keep")
+
     def words(self) -> str:
         """Return it as a sentence.
 
@@ -86,6 +102,7 @@ def plans_for(rows: Rows, rules: Preparation) -> tuple[ColumnPlan, ...]:
                 f"{what} names column {unknown!r}, which the rows do not have. They have "
                 f"{', '.join(map(repr, rows.names))}."
             )
+    _check_kinds(rows.columns, rules)
     places = rows.places
     plans = [
         _plan(column, rows, rows.values[:, places[column.name]], rules) for column in rows.columns
@@ -101,12 +118,29 @@ def plans_for(rows: Rows, rules: Preparation) -> tuple[ColumnPlan, ...]:
     ]
     if any(plan.outputs for plan in plans):
         return tuple(plans)
+    ways = dict.fromkeys(way for plan in plans if (way := plan.way_to_keep()))
     raise InputError(
         "no column is left to cluster: "
         + "; ".join(f"{plan.name!r}: {plan.why}" for plan in plans)
-        + f". {rule('identifiers', 'keep')} and {rule('categories', 'one-hot')} of the "
-        "preparation keep such columns."
+        + (f". Of the preparation, {' and '.join(ways)} would keep columns." if ways else ".")
     )
+
+
+def _check_kinds(columns: Sequence[Column], rules: Preparation) -> None:
+    """Refuse limits of what is no number, and levels of what is no text."""
+    for column in columns:
+        if column.kind == "nothing":
+            continue
+        if column.name in (rules.limits or ()) and column.kind not in ("number", "vector"):
+            raise InputError(
+                f"limits names column {column.name!r}, which holds {column.contents}. Only numbers "
+                "have limits: leave it out of them."
+            )
+        if column.name in (rules.levels or ()) and column.kind != "category":
+            raise InputError(
+                f"levels names column {column.name!r}, which holds {column.contents}. Only text "
+                "has levels: leave it out of them, or make text of the column."
+            )
 
 
 def _plan(column: Column, rows: Rows, values: NDArray[Any], rules: Preparation) -> ColumnPlan:
@@ -161,7 +195,7 @@ def _category(
         n_levels = int(np.count_nonzero(counts))
         why = ""
         if rules.categories == "exclude":
-            why = "it holds text"
+            why = HOLDS_TEXT
         elif len(codes) >= ENOUGH_TO_JUDGE and n_levels > MOSTLY_DIFFERENT * len(codes):
             why = f"it holds text that is different in {n_levels} of {len(codes)} rows"
         if why and not (rules.identifiers == "keep" and rules.categories == "one-hot"):

@@ -17,6 +17,10 @@ from kmeander.arrays import LARGEST_VALUE, Points, checked_points
 # at all is there, nobody knows.
 KINDS = ("number", "boolean", "category", "vector", "time", "nothing")
 Levels = tuple[str, ...]
+_CONTENTS = {
+    "number": "numbers", "boolean": "true and false", "category": "text", "time": "times",
+    "nothing": "nothing",
+}  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -32,6 +36,19 @@ class Column(NamedTuple):
         if self.kind != "vector":
             return [self.name]
         return [f"{self.name}[{place}]" for place in range(self.width)]
+
+    @property
+    def contents(self) -> str:
+        """What it holds, in words.
+
+        Examples
+        --------
+        >>> Column("v", "vector", 3).contents, Column("t", "time").contents
+        ('vectors of 3 numbers', 'times')
+        """
+        if self.kind == "vector":
+            return f"vectors of {self.width} numbers"
+        return _CONTENTS[self.kind]
 
 
 @dataclass(frozen=True, eq=False)

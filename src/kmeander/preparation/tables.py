@@ -97,7 +97,7 @@ def rows_of_arrow(
     (['v', 'm.a'], [[1.0, 2.0, 3.0]])
     """
     flat = flattened(table)
-    names = flat.column_names if names is None else names
+    names = _distinct(flat.column_names) if names is None else names
     found = [
         _unread_times(name, flat.column(name))
         if name in times
@@ -294,7 +294,18 @@ def _numbers_of_pandas(table: Any) -> Rows | None:
     values = np.ascontiguousarray(table.to_numpy())
     if not values.size:
         return Rows.of_numbers(checked_points(values))
-    return Rows.of_numbers(_floats(values), [str(name) for name in table.columns])
+    return Rows.of_numbers(_floats(values), _distinct([str(name) for name in table.columns]))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names of columns; two of one name are refused, since rules go by names."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"X has more than one column {twice!r}. Every column needs a name of its own: rename "
+            "one, or leave it out."
+        )
+    return names
 
 
 def _floats(values: NDArray[Any]) -> Points:
@@ -316,13 +327,23 @@ def arrow_table(table: Any) -> pa.Table:
 
     try:
         if type(table).__module__.startswith("pandas."):
+            _distinct([str(name) for name in table.columns])
             # Its own way out makes a column of the index.
             return pa.Table.from_pandas(table, preserve_index=False)
         if hasattr(table, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(table).read_all()
         return pa.Table.from_batches([pa.record_batch(table)])
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OverflowError) as error:
+        _check_objects(table)
         raise InputError(
             f"X has a column that holds values of several kinds ({error}). Convert it to one, or "
             "leave it out."
         ) from error
+
+
+def _check_objects(table: Any) -> None:
+    """Refuse the first column of a pandas frame that holds values that do not go together."""
+    for name, kind in getattr(table, "dtypes", {}).items():
+        if kind.kind == "O":
+            column = table[name]
+            _of_objects(str(name), column.where(column.notna(), None).tolist())

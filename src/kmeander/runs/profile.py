@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from kmeander.exceptions import InputError, argument
 from kmeander.preparation import ColumnPlan, FittedPreparation, Preparation, Rows
 from kmeander.preparation.plan import plans_for
-from kmeander.preparation.rules import rule
 
 ENOUGH = 50  # rows below which nothing is judged
 MOST_LEVELS = 5  # that are named
@@ -245,7 +244,7 @@ def _way_with(plan: ColumnPlan) -> str:
         return f"{argument('time_column', plan.name)} says when rows happened"
     if plan.kind == "nothing":
         return f"{argument('exclude', [plan.name])} says so"
-    return f"a preparation with {rule('identifiers', 'keep')} keeps it"
+    return f"a preparation with {plan.way_to_keep()} keeps it"
 
 
 def _still(rows: Rows, names: Sequence[str], exclude: Callable[..., str]) -> list[Warned]:

@@ -68,9 +68,9 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         keys = _one_batch(raw.table.select([selection.id_column]))
     rows = raw.rows
     bad = raw.bad
-    if words:
-        reasons = {row: _of_text(reason, words) for row, reason in reasons.items()}
-        bad = tuple(replace(one, reason=_of_text(one.reason, words)) for one in bad)
+    if words or selection.weight_column is not None:
+        reasons = {row: _blaming(reason, words, selection) for row, reason in reasons.items()}
+        bad = tuple(replace(one, reason=_blaming(one.reason, words, selection)) for one in bad)
     if reasons:
         good = np.ones(len(rows), dtype=bool)
         good[list(reasons)] = False
@@ -100,7 +100,10 @@ def text_columns(table: pa.Table | pa.RecordBatch, selection: Selection) -> tupl
     )
 
 
-def _of_text(reason: Reason, words: tuple[str, ...]) -> Reason:
+def _blaming(reason: Reason, words: tuple[str, ...], selection: Selection) -> Reason:
+    """Return a reason with the columns to leave out: those of text, and none that is asked for."""
+    if reason.column is not None and reason.column == selection.weight_column:
+        return replace(reason, column=None)
     return replace(reason, text_columns=words) if reason.column in words else reason
 
 

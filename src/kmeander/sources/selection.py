@@ -87,10 +87,15 @@ class Wanted:
         for given in (there, self.columns or ()):
             twice = next((name for name in given if list(given).count(name) > 1), None)
             if twice is not None:
+                way = f"Name it once in {argument('columns')}."
+                if given is there:
+                    way = (
+                        "Every column needs a name of its own; "
+                        f"{argument('exclude', [twice])} leaves columns out."
+                    )
                 raise InputError(
                     f"column {twice!r} is there more than once in {', '.join(given)!r} of "
-                    f"{source}. Every column needs a name of its own; "
-                    f"{argument('exclude', [twice])} leaves columns out."
+                    f"{source}. {way}"
                 )
         both = next((name for name in features if name in apart), None)
         if both is not None:

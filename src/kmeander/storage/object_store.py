@@ -28,6 +28,8 @@ from kmeander.storage.local import LOCK, LocalFileSystem
 
 # The extra that installs what reaches a scheme.
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
+# What can be read, perhaps, but neither listed nor written.
+WEB = ("http", "https", "ftp")
 
 
 class ObjectStore(FileSystem):
@@ -47,13 +49,20 @@ class ObjectStore(FileSystem):
     def of(cls, path: str) -> ObjectStore:
         """Return the store of an address."""
         scheme = path.partition("://")[0]
+        if scheme in WEB:
+            raise InputError(
+                f"{path}: {scheme}:// is neither read nor written here. Download the file, or send "
+                "it through a pipe, whose name is - here."
+            )
         try:
             return _store(scheme)
-        except (ImportError, ValueError) as error:
+        # Each kind of store has a way of its own to say what it lacks.
+        except (ImportError, ValueError, TypeError, OSError) as error:
+            said = " ".join(str(error).split())
             extra = EXTRAS.get(scheme)
             way_out = f"pip install 'kmeander[{extra}]'" if extra else "Use s3://, gs:// or abfs://"
             raise InputError(
-                f"{path}: nothing here reaches {scheme}:// ({error}). {way_out}."
+                f"{path}: nothing here reaches {scheme}:// ({said}). {way_out}."
             ) from error
 
     def info(self, path: str) -> FileInfo | None:

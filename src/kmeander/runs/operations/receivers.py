@@ -71,7 +71,13 @@ def poster(url: str) -> Deliver:
 
 def runner(command: str) -> Deliver:
     """Return what starts `command` with a notice on its standard input."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ArgumentError(
+            f"{argument('on_event', command)} cannot be started: a quotation mark or backslash "
+            "lacks its other half."
+        ) from error
     if not words or shutil.which(words[0]) is None:
         raise ArgumentError(
             f"{argument('on_event', command)} cannot be started: there is no program "
