@@ -79,7 +79,7 @@ class Novelty:
         """What squared distances of equal rows may be."""
         largest = float(np.abs(self.centroids).max())
         step = 8 * float(np.finfo(np.float64).eps) * largest
-        return self.centroids.shape[1] * step * step
+        return float(self.centroids.shape[1] * step * step)
 
     @cached_property
     def _known(self) -> _Known:
