@@ -195,9 +195,10 @@ def _say_clusters(summary: RunSummary, last: Step, n_clusters: int) -> None:
     say(f"Shares of the clusters now: {_shares(last)}")
     if summary.events or summary.n_unconfirmed:
         say(f"Events: {counted_events(summary.events, summary.n_unconfirmed)}.")
-    if last.noise is not None:
-        words = last.noise.words()
-        say(f"{words[0].upper()}{words[1:]}.")
+    for known in (last.noise, summary.cycle):
+        if known is not None:
+            words = known.words()
+            say(f"{words[0].upper()}{words[1:]}.")
     if summary.n_reseeded:
         say(f"Clusters that lost all their points and were seeded anew: {summary.n_reseeded:,}.")
     if summary.n_unconverged:

@@ -65,14 +65,13 @@ def _times(timeline: Timeline) -> dict[str, str]:
     return {"from": in_words(first, first), "to": in_words(last, last)}
 
 
-def noise_words(timeline: Timeline) -> str:
-    """Return what is known of the noise between batches as a sentence, or nothing."""
+def noise_words(timeline: Timeline) -> list[str]:
+    """Return what is known of the noise between batches, and of a cycle, as sentences."""
     assert timeline.last is not None
-    noise = timeline.last.noise
-    if noise is None:
-        return ""
-    words = noise.words()
-    return f"{words[0].upper()}{words[1:]}."
+    noise, cycle = timeline.last.noise, timeline.cycles.cycle
+    found = [] if noise is None else [noise.words()]
+    found += [] if cycle is None else [cycle.words(of="run")]
+    return [f"{words[0].upper()}{words[1:]}." for words in found]
 
 
 def _n_clusters(timeline: Timeline) -> str:
@@ -104,8 +103,7 @@ def as_html(
             "are complete."
         )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown_notes)
-    noise = noise_words(timeline)
-    noise = f'<p class="noise">{escape(noise)}</p>' if noise else ""
+    noise = "".join(f'<p class="noise">{escape(words)}</p>' for words in noise_words(timeline))
     facts = {
         **timeline.facts.get("settings", {}),
         "columns": ", ".join(timeline.columns),
@@ -126,7 +124,7 @@ def as_html(
 def as_plain(timeline: Timeline) -> dict[str, Any]:
     """Return the run as plain values, for JSON."""
     assert timeline.last is not None
-    last = timeline.last
+    last, cycle = timeline.last, timeline.cycles.cycle
     return {
         "source": timeline.facts.get("source"),
         "settings": timeline.facts.get("settings", {}),
@@ -143,6 +141,7 @@ def as_plain(timeline: Timeline) -> dict[str, Any]:
         "n_unconfirmed": timeline.n_unconfirmed,
         "n_far": timeline.n_far,
         "noise": None if last.noise is None else {**vars(last.noise), "words": last.noise.words()},
+        "cycle": None if cycle is None else {**cycle._asdict(), "words": cycle.words(of="run")},
         "provisional": list(last.provisional),
         "clusters": [
             {"cluster": number, "share": share, "born": timeline.lives[number].begin}
@@ -169,8 +168,8 @@ def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
     lines = [f"# kmeander: {_cell(str(timeline.facts.get('source', 'a run')))}", ""]
     lines += [f"*{_cell(note)}*" for note in timeline.notes]
     lines += [f"- {name}: {_cell(value)}" for name, value in numbers(timeline).items()]
-    noise = noise_words(timeline)
-    lines += ["", _cell(noise)] if noise else []
+    for words in noise_words(timeline):
+        lines += ["", _cell(words)]
     lines += ["", "## Clusters now", "", "| cluster | share | since batch | |", "|---|---|---|---|"]
     newest = timeline.moments[-1]
     for number, share in zip(newest.ids, newest.shares.tolist(), strict=True):

@@ -20,6 +20,7 @@ from kmeander.records import Step
 from kmeander.records.event_time import in_words
 from kmeander.sinks.large_centroids import with_centroids
 from kmeander.storage.reading import lines_of
+from kmeander.tracking.cycle import CycleSearch
 
 Vector = NDArray[np.float64]
 
@@ -82,6 +83,8 @@ class Timeline:
         Those.
     n_far : int
         Far rows of all batches.
+    cycles : CycleSearch
+        Looks whether batches repeat themselves, where no season was given.
     first_time : str or None
         When the first row happened, where the file says.
     """
@@ -101,6 +104,7 @@ class Timeline:
     counts: dict[str, int] = field(default_factory=dict)
     n_unconfirmed: int = 0
     n_far: int = 0
+    cycles: CycleSearch = field(default_factory=CycleSearch)
     first_time: str | None = None
     last: Step | None = None
     notes: list[str] = field(default_factory=list)
@@ -163,6 +167,8 @@ class Timeline:
         _check_lengths(step, number)
         self._check_columns(step, number)
         self.last = step
+        if self.facts.get("settings", {}).get("season") is None:
+            self.cycles.add(step)
         follow_lives(self.lives, step, is_first=not self.moments)
         words = tuple(step.words(self.columns, self.scale))
         self._count_events(step)

@@ -217,6 +217,8 @@ class Runner:
             if step.index == 0:
                 self._warn(rows.table)
             self.summary.add(step)
+            if self.model.settings.season is None:
+                self.summary.cycles.add(step)
             self.summary.n_distinct = self.model.n_distinct
         self.summary.n_bad += len(rows.bad)
         self.summary.n_late += rows.n_late

@@ -11,6 +11,7 @@ from kmeander.runs.operations.activity import LEARNING, Activity, Deliveries, Sn
 from kmeander.runs.operations.notices import Notices
 from kmeander.sinks import Sending
 from kmeander.sinks.part_size import PartSize
+from kmeander.tracking.cycle import Cycle, CycleSearch
 
 if TYPE_CHECKING:
     import threading
@@ -56,6 +57,8 @@ class RunSummary:
         How the notices of each receiver got on.
     n_unconfirmed : int
         Events that were reported while the noise of the stream was not known.
+    cycles : CycleSearch
+        Looks whether batches repeat themselves, where no season is given.
     words : callable
         Says what happened at a Step, with the names of the columns.
     """
@@ -79,7 +82,13 @@ class RunSummary:
     stopped_on: str | None = None
     deliveries: dict[str, Deliveries] = field(default_factory=dict)
     n_unconfirmed: int = 0
+    cycles: CycleSearch = field(default_factory=CycleSearch, repr=False, compare=False)
     words: Callable[[Step], list[str]] = field(default=Step.words, repr=False)
+
+    @property
+    def cycle(self) -> Cycle | None:
+        """The cycle of a stream that repeats itself, where no season was given."""
+        return self.cycles.cycle
 
     def snapshot(self, activity: Activity, deliveries: dict[str, Deliveries]) -> Snapshot:
         """Return the run as it is now, as metrics and health say it."""
