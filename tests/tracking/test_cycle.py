@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,7 @@ def test_the_correlation_is_that_of_the_plain_loops() -> None:
     assert found is not None
     correlations = []
     for column in means.T:
-        steps = [float(after - before) for before, after in zip(column, column[1:], strict=False)]
+        steps = [float(after - before) for before, after in pairwise(column)]
         spread = 1.4826 * float(np.median(np.abs(steps)))
         clipped = [min(max(one / spread, -2.0), 2.0) for one in steps]
         mean = sum(clipped) / len(clipped)
@@ -144,7 +145,7 @@ def hours(n: int) -> list[Series]:
     rng = np.random.default_rng(0)
     homes = np.array([[20.0, 1.0], [60.0, 5.0]])
     return [
-        np.repeat(homes + [3 * np.sin(2 * np.pi * t / 24), 0], 20, axis=0)
+        np.repeat(homes + np.array([3 * np.sin(2 * np.pi * t / 24), 0]), 20, axis=0)
         + rng.normal(size=(40, 2))
         for t in range(n)
     ]

@@ -1,8 +1,8 @@
 """Cycles: whether batches repeat themselves, which points to a season that nobody gave.
 
 The mean of the window is followed from batch to batch, column by column. Its differences are
-compared with those some batches later, by their autocorrelation. Differences, since noise that lasts, walks and jumps make
-levels alike over any lag, but differences alike at none (Box and Jenkins 1970): those of an AR(1)
+compared with those some batches later, by their autocorrelation: noise that lasts, walks and jumps
+make levels alike over any lag, but differences over none (Box and Jenkins 1970). Those of an AR(1)
 process have no positive autocorrelation.
 """
 
