@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kmeander import InputError, StreamError, run
+from kmeander import InputError, StreamError, predict, run
 from kmeander.exceptions import ArgumentError
+from kmeander.runs.simulate import Simulation
 from tests.program import PROGRAM, kmeander
 from tests.runs.test_resume import lines_in, wait_for
 from tests.streams import drifting_stream
@@ -52,6 +53,33 @@ def test_one_file_under_two_names_is_not_given_to_two_outputs(
         with pytest.raises(ArgumentError, match=r"cannot both be .* one would overwrite the other"):
             run(readings, 3, centroids=tmp_path / "c.csv", model_out=other, **QUIET)
     assert not (tmp_path / "c.csv").exists()
+
+
+def test_what_is_read_is_never_written_over(
+    readings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By predict, report and simulate, which have other doors than a run."""
+    model, steps = tmp_path / "m.csv", tmp_path / "steps.json"
+    run(readings, 3, model_out=model, steps=steps, id_column="id", **QUIET)
+    Simulation(str(readings), columns=("a", "b")).write(tmp_path)
+    stream = tmp_path / "stream.parquet"
+    before = {path: path.read_bytes() for path in (readings, model, steps, stream)}
+    with pytest.raises(ArgumentError) as caught:
+        predict(readings, model, out=f"{tmp_path}/./readings.csv")
+    assert str(caught.value) == (
+        f'out="{tmp_path}/./readings.csv" would overwrite the source. Name another file.'
+    )
+    with pytest.raises(ArgumentError, match=r"would overwrite the model\. Name another file"):
+        predict(readings, model, out=model)
+    with pytest.raises(ArgumentError, match="would lie among the files of the source"):
+        predict(f"{tmp_path}/*.csv", model, out=tmp_path / "rows.csv")
+    with pytest.raises(InputError, match=r"would overwrite the source, .* Name another folder"):
+        Simulation(str(stream), columns=("a", "b")).write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = kmeander("report", "steps.json", "--out", "./steps.json")
+    assert done.returncode == 2
+    assert "--out ./steps.json would overwrite" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
 
 
 @pytest.mark.parametrize("pattern", ["", "/*.csv", "/?ows*"])

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kmeander.commands.values import kinds_of, names
-from kmeander.commands.words import counted_events, end_on_alarm, say
+from kmeander.commands.words import count, counted_events, end_on_alarm, say
 from kmeander.page import need_bokeh
 from kmeander.storage import filesystem_of
+from kmeander.storage.filesystem import is_one
 from kmeander.storage.reading import lines_of
 
 if TYPE_CHECKING:
@@ -68,15 +69,20 @@ def report(
     wanted = _format(format_, out)
     if wanted is ReportFormat.html:
         need_bokeh()
+    target = out or f"report.{wanted.value}"
+    for path in (steps, bad_rows):
+        if path is not None and is_one(target, path):
+            raise typer.BadParameter(
+                f"--out {target} would overwrite what the report is made of: name another file"
+            )
     timeline = read_timeline(steps, chosen)
     extra = {} if bad_rows is None else {"bad rows": f"{_n_lines(bad_rows):,}"}
-    target = out or f"report.{wanted.value}"
     _write(_made(timeline, wanted, extra), target)
     if not quiet:
         for note in timeline.notes:
             say(note)
         counted = counted_events(timeline.counts, timeline.n_unconfirmed)
-        say(f"{target}: {timeline.n_batches:,} batches; events: {counted}.")
+        say(f"{target}: {count(timeline.n_batches, 'batch')}; events: {counted}.")
     end_on_alarm(kinds, timeline.counts, quiet=quiet)
 
 

@@ -18,7 +18,7 @@ from kmeander.sinks.rejected_rows import RejectedRowLines
 from kmeander.sources import Reading
 from kmeander.sources.files import would_read
 from kmeander.storage import filesystem_of
-from kmeander.storage.filesystem import is_address, split
+from kmeander.storage.filesystem import is_address, is_one, split
 from kmeander.wire.kafka import SCHEME
 
 
@@ -26,20 +26,12 @@ def check_outputs(outputs: Outputs, source: Any, reading: Reading) -> None:
     """Refuse to write over the source, or two things to one file."""
     for option, path in outputs.paths.items():
         for other, its_path in outputs.paths.items():
-            if other < option and _is_one(path, its_path):
+            if other < option and is_one(path, its_path):
                 raise ArgumentError(
                     f"{argument(option)} and {argument(other)} cannot both be {path}: one would "
                     "overwrite the other."
                 )
-        if isinstance(source, str | os.PathLike) and _is_same(path, os.fspath(source)):
-            raise ArgumentError(
-                f"{argument(option, path)} would overwrite the source. Name another file."
-            )
-        if isinstance(source, str | os.PathLike) and would_read(os.fspath(source), path, reading):
-            raise ArgumentError(
-                f"{argument(option, path)} would lie among the files of the source, and be read as "
-                "one of them by the next run. Name another folder."
-            )
+        check_beside(option, path, source, reading)
     if outputs.sending.transactions and not (outputs.assignments or "").startswith(SCHEME):
         raise ArgumentError(
             f"{argument('kafka_transactions', True)} is for "
@@ -56,11 +48,19 @@ def check_outputs(outputs: Outputs, source: Any, reading: Reading) -> None:
             )
 
 
-def _is_one(path: str, other: str) -> bool:
-    """Whether two paths, which may not be there yet, mean one file."""
-    if is_address(path) or is_address(other) or "-" in (path, other):
-        return path == other
-    return os.path.realpath(path) == os.path.realpath(other)
+def check_beside(option: str, path: str, source: Any, reading: Reading) -> None:
+    """Refuse to write an output over its source, or among the files that it means."""
+    if not isinstance(source, str | os.PathLike):
+        return
+    if _is_same(path, os.fspath(source)):
+        raise ArgumentError(
+            f"{argument(option, path)} would overwrite the source. Name another file."
+        )
+    if would_read(os.fspath(source), path, reading):
+        raise ArgumentError(
+            f"{argument(option, path)} would lie among the files of the source, and be read as "
+            "one of them by the next run. Name another folder."
+        )
 
 
 def _is_same(path: str, source: str) -> bool:

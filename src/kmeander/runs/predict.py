@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import one_of, thread_count
-from kmeander.exceptions import InputError, StreamError, argument
+from kmeander.exceptions import ArgumentError, InputError, StreamError, argument
 from kmeander.kmeans.lloyd import nearest
 from kmeander.models import FSKM, PSKM
+from kmeander.runs.outputs import check_beside
 from kmeander.sinks import LearnedBatch, Sending, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sources import Reading, Wanted, open_source
 from kmeander.sources.batching import BAD_ROWS, Batches, Batching
 from kmeander.storage import model_file as saved_model
+from kmeander.storage.filesystem import is_one
 from kmeander.wire.kafka_settings import kafka_settings
 
 if TYPE_CHECKING:
@@ -88,6 +90,14 @@ def predict(
     one_of("bad_rows", bad_rows, BAD_ROWS)
     n_threads = thread_count(n_threads)
     kafka_options = kafka_settings(kafka_options, kafka_config)
+    reading = Reading(
+        format, header, order, False, delimiter, decimal, encoding, comment, na_values
+    )
+    check_beside("out", os.fspath(out), source, reading)
+    if is_one(os.fspath(out), os.fspath(model)):
+        raise ArgumentError(
+            f"{argument('out', os.fspath(out))} would overwrite the model. Name another file."
+        )
     try:
         state = saved_model.read(model)
     except FileNotFoundError:
@@ -123,7 +133,7 @@ def predict(
         opened = open_source(
             source,
             wanted,
-            Reading(format, header, order, False, delimiter, decimal, encoding, comment, na_values),
+            reading,
             kafka_options=kafka_options,
             notify=notify,
         )

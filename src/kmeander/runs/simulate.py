@@ -19,7 +19,7 @@ from kmeander.drifts.scenarios import ClusterConcept, GradualStream, evolve_clus
 from kmeander.exceptions import InputError, argument
 from kmeander.sources.files import read_file
 from kmeander.storage import filesystem_of
-from kmeander.storage.filesystem import joined
+from kmeander.storage.filesystem import is_one, joined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,10 +88,15 @@ class Simulation:
         found = files.info(folder)
         if found is not None and found.kind != "folder":
             raise InputError(f"{argument('out', folder)} is a file; name a folder.")
+        path = joined(folder, f"{what}.parquet")
+        if is_one(path, os.fspath(self.path)):
+            raise InputError(
+                f"{argument('out', folder)} would overwrite the source, {path}. Name another "
+                "folder."
+            )
         tables = self._stream_tables() if what == "stream" else self._concept_tables()
         first = next(tables)  # whatever is wrong shows here, before anything is written
         files.make_folder(folder)
-        path = joined(folder, f"{what}.parquet")
         with (
             files.written(path) as file,
             pq.ParquetWriter(file, first.schema, compression="zstd") as writer,

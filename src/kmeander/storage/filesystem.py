@@ -5,6 +5,7 @@ A path is a path on this machine, or the address of an object (``s3://bucket/nam
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -93,6 +94,19 @@ def is_address(path: str) -> bool:
     (True, False)
     """
     return _SCHEME.match(path) is not None
+
+
+def is_one(path: str, other: str) -> bool:
+    """Whether two paths, which may not be there yet, mean one file.
+
+    Examples
+    --------
+    >>> is_one("rows.csv", "./rows.csv"), is_one("s3://bucket/a", "s3://bucket/b")
+    (True, False)
+    """
+    if is_address(path) or is_address(other) or "-" in (path, other):
+        return path == other
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def joined(folder: str, name: str) -> str:
