@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kmeander.kmeans.seeding import kmeans_plusplus
     from kmeander.models import FSKM, PSKM
     from kmeander.preparation import Preparation
-    from kmeander.records import Batch, Noise, Step
+    from kmeander.records import Batch, ClusterProfile, Contrast, ExampleRow, Noise, Profiles, Step
     from kmeander.runs.api import run
     from kmeander.runs.check import Check, check
     from kmeander.runs.predict import predict
@@ -51,8 +51,11 @@ __all__ = [
     "Batch",
     "Check",
     "CheckpointError",
+    "ClusterProfile",
+    "Contrast",
     "DriftStream",
     "Event",
+    "ExampleRow",
     "ForgetfulKMeans",
     "InputError",
     "InputTypeError",
@@ -62,6 +65,7 @@ __all__ = [
     "Preparation",
     "PrequentialSplit",
     "PrivilegedKMeans",
+    "Profiles",
     "Step",
     "StreamError",
     "StreamFit",
@@ -93,8 +97,11 @@ _HOMES = {
     "Batch": "records",
     "Check": "runs.check",
     "CheckpointError": "exceptions",
+    "ClusterProfile": "records",
+    "Contrast": "records",
     "DriftStream": "drifts.concepts",
     "Event": "events",
+    "ExampleRow": "records",
     "ForgetfulKMeans": "estimators",
     "InputError": "exceptions",
     "InputTypeError": "exceptions",
@@ -104,6 +111,7 @@ _HOMES = {
     "Preparation": "preparation",
     "PrequentialSplit": "estimators.prequential",
     "PrivilegedKMeans": "estimators",
+    "Profiles": "records",
     "Step": "records",
     "StreamError": "exceptions",
     "StreamFit": "estimators.prequential",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,14 @@ class Event:
     unconfirmed: bool = False
     column: str | None = None
 
-    def words(self) -> str:
-        """Return it as half a sentence."""
+    def words(self, names: Mapping[int, str] | None = None) -> str:
+        """Return it as half a sentence, with the names that clusters have, by id.
+
+        Examples
+        --------
+        >>> Event("absorbed", 12, other=10).words({10: "night shift"})
+        'cluster 12 was absorbed by 10 (night shift)'
+        """
         if self.kind == "rescaled":
             if self.value is None:
                 return f"{self.column} begins to vary, and counts from now on"
@@ -83,16 +89,18 @@ class Event:
         z = "" if self.over is None else f" over the last {self.over} batches"
         z += f" ({', '.join(doubts)})" if doubts else ""
         value, was = self.value or 0.0, self.was or 0.0
+        cluster = f"cluster {called(self.cluster, names)}"
+        other = called(self.other, names)
         return {
             "drift": _drift_words(self.value) + z,
-            "born": f"cluster {self.cluster} was born with {value:.1%} of the batch",
-            "split": f"cluster {self.cluster} split from {self.other}",
-            "died": f"cluster {self.cluster} died",
-            "absorbed": f"cluster {self.cluster} was absorbed by {self.other}",
-            "moved": f"cluster {self.cluster} moved by {value:.3g}{z}",
-            "grew": f"cluster {self.cluster} grew from {was:.1%} to {value:.1%}{z}",
-            "shrank": f"cluster {self.cluster} shrank from {was:.1%} to {value:.1%}{z}",
-            "trend": f"cluster {self.cluster} has walked {value:.1f} standard deviations{z}",
+            "born": f"{cluster} was born with {value:.1%} of the batch",
+            "split": f"{cluster} split from {other}",
+            "died": f"{cluster} died",
+            "absorbed": f"{cluster} was absorbed by {other}",
+            "moved": f"{cluster} moved by {value:.3g}{z}",
+            "grew": f"{cluster} grew from {was:.1%} to {value:.1%}{z}",
+            "shrank": f"{cluster} shrank from {was:.1%} to {value:.1%}{z}",
+            "trend": f"{cluster} has walked {value:.1f} standard deviations{z}",
         }[self.kind]
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,6 +118,23 @@ class Event:
                 f"not an event: {shown(plain)}. Its kind must be one of {', '.join(KINDS)}."
             )
         return cls(**record_values(cls, plain, "the event"))
+
+
+def plain_name(number: int) -> str:
+    """Return what a cluster is called that has no name."""
+    return f"cluster {number}"
+
+
+def called(number: int | None, names: Mapping[int, str] | None) -> str:
+    """Return an id with its name, where it has one.
+
+    Examples
+    --------
+    >>> called(3, {3: "night shift"}), called(4, {3: "night shift"})
+    ('3 (night shift)', '4')
+    """
+    name = None if names is None or number is None else names.get(number)
+    return str(number) if name is None else f"{number} ({name})"
 
 
 def _drift_words(epsilon: float | None) -> str:
@@ -149,7 +174,10 @@ class Part:
     amount: float
 
     def words(
-        self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        scale: Sequence[float] | None = None,
+        names: Mapping[int, str] | None = None,
     ) -> str:
         """Return it as half a sentence.
 
@@ -159,6 +187,8 @@ class Part:
             Names of the columns.
         scale : sequence of float, optional
             Where columns were standardised: how large one unit is in the units of the stream.
+        names : mapping of int to str, optional
+            Names of clusters, by id.
 
         Examples
         --------
@@ -175,7 +205,7 @@ class Part:
             did = f"{word} along {name} to {_times(amount)} the variance"
         else:
             did = f"{'grew' if amount >= 1 else 'shrank'} to {_times(amount)} its share"
-        return f"cluster {self.cluster} {did}; {self.share:.0%} of the change"
+        return f"cluster {called(self.cluster, names)} {did}; {self.share:.0%} of the change"
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Part:
@@ -209,10 +239,13 @@ class Explanation:
     parts: tuple[Part, ...]
 
     def words(
-        self, columns: Sequence[str] | None = None, scale: Sequence[float] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        scale: Sequence[float] | None = None,
+        names: Mapping[int, str] | None = None,
     ) -> list[str]:
         """Return one half sentence for each part."""
-        return [part.words(columns, scale) for part in self.parts]
+        return [part.words(columns, scale, names) for part in self.parts]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -46,6 +46,10 @@ class PlainValues:
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
+    def fits(self, name: str, fits: Callable[[Any], bool]) -> bool:
+        """Whether a value is there and fits."""
+        return name in self._values and fits(self._values[name])
+
     def names(self) -> list[str]:
         """Return all names that there are."""
         return list(self._values)

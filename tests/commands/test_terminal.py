@@ -57,7 +57,7 @@ def test_names_that_begin_like_formulas_are_text_in_csv(tmp_path: Path) -> None:
     run(path, 2, batch_size=50, centroids=centroids)
     with centroids.open(newline="") as file:
         header = next(csv.reader(file))
-    assert header[2:] == ["'=cmd|calc!A1", "'+a", "'-b", "'@c", "plain"]
+    assert header[4:] == ["'=cmd|calc!A1", "'+a", "'-b", "'@c", "plain"]
 
 
 def test_ids_that_begin_like_formulas_are_text_in_csv(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_watching_needs_a_file_of_steps_beside_a_pipe(tmp_path: Path) -> None:
 
 
 def test_a_watched_run_without_a_file_uses_one_that_is_thrown_away() -> None:
-    with run_command._steps_to_watch(None) as steps:
+    with run_command._steps_to_read(None, "--watch") as steps:
         folder = Path(steps).parent
         assert folder.is_dir()
     assert not folder.exists()
@@ -142,7 +142,7 @@ def test_a_terminal_shows_progress_that_moves(
     monkeypatch.setenv("COLUMNS", "200")
     with ExitStack() as stack:
         show = progress._live(stack)
-        kmeander.run(drifting_stream(9, n_points=50), 3, random_state=0, on_progress=show)
+        kmeander.run(drifting_stream(9, n_points=50), 3, random_state=0, on_progress=show.progress)
     shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert "batch 9  450 rows" in shown
     assert re.search(r"  drift x[\d.]+", shown)

@@ -208,7 +208,9 @@ def test_every_field_of_a_step_is_documented_with_its_type(folder: Path) -> None
     written = {name for step in steps for name in step} - {"run"}
     assert sorted(names_in(told)) == sorted(written)
     assert written - {"words"} == {
-        entry.name for entry in fields(kmeander.Step) if entry.name not in ("seconds", "ended")
+        entry.name
+        for entry in fields(kmeander.Step)
+        if entry.name not in ("seconds", "ended", "names")
     }
     for step in steps:
         check_types(told, step)
@@ -225,6 +227,15 @@ def test_every_field_of_an_event_is_documented(folder: Path) -> None:
     assert {"drift"} < {event["kind"] for event in found}
     for event in found:
         check_types(told, event)
+
+
+def test_every_field_of_a_profile_is_documented(folder: Path) -> None:
+    told = section(text_of("reference/formats.md"), "### Profiles")
+    assert set(names_in(told)) == {entry.name for entry in fields(kmeander.ClusterProfile)}
+    profiles = [one for step in steps_in(folder) for one in step.get("profiles", ())]
+    assert profiles
+    for profile in profiles:
+        check_types(told, profile)
 
 
 def test_every_field_of_an_explanation_is_documented(folder: Path) -> None:
@@ -251,8 +262,8 @@ def test_the_columns_of_tables_are_documented(folder: Path) -> None:
     assert written == ["row", "cluster", "distance"]
     assert [cells[0].split("`")[1] for cells in rows(section(formats, "## Assignments"))] == written
     header = pyarrow.csv.read_csv(folder / "clusters.csv").column_names
-    assert names_in(section(formats, "## Centroids")) == header[:2]
-    assert header[2:] == ["temp", "load"]
+    assert names_in(section(formats, "## Centroids")) == header[:4]
+    assert header[4:] == ["temp", "load"]
     bad = json.loads((folder / "bad.ndjson").read_text())
     assert list(bad) == ["source", "line", "reason", "text"]
     assert set(bad) <= set(re.findall(r"`(\w+)`", section(formats, "## Bad rows")))

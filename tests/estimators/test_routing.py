@@ -75,7 +75,7 @@ def test_every_method_says_what_it_takes(estimator: Any) -> None:
     requests = estimator.get_metadata_routing()
     own = {"ForgetfulKMeans": "elapsed", "PrivilegedKMeans": "drift"}[type(estimator).__name__]
     assert set(requests.fit.requests) == {"sample_weight"}
-    assert set(requests.partial_fit.requests) == {"sample_weight", own}
+    assert set(requests.partial_fit.requests) == {"sample_weight", own, "rows", "texts"}
     assert set(requests.score.requests) == {"sample_weight"}
     assert set(requests.predict.requests) == set()
 

@@ -49,7 +49,8 @@ PACKAGE = Path(kmeander.__file__).parent
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group's
 
 # Arguments of `kmeander.run` that have no option.
-PYTHON_ALONE = {"source", "max_batches", "max_iter", "tol", "on_progress", "on_step", "tell",
+PYTHON_ALONE = {"source", "max_batches", "max_iter", "tol", "on_progress", "on_first_rows",
+                "on_step", "tell",
                 "stop"}  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kmeander.commands.words import compact, say
 from kmeander.exceptions import printable
@@ -123,13 +123,18 @@ class Pace:
         return shown
 
 
-def show_progress(
-    stack: ExitStack, *, quiet: bool, log: str | None = None
-) -> Callable[[Progress], None] | None:
-    """Return what shows progress on stderr, or None where nobody wants to see it."""
+class Shows(NamedTuple):
+    """What shows how a run gets on."""
+
+    progress: Callable[[Progress], None] | None
+    first_rows: Callable[[int], None] | None = None
+
+
+def show_progress(stack: ExitStack, *, quiet: bool, log: str | None = None) -> Shows:
+    """Return what shows progress on stderr, or nothing where nobody wants to see it."""
     if quiet:
-        return None
-    return _live(stack) if sys.stderr.isatty() and log is None else _lines()
+        return Shows(None)
+    return _live(stack) if sys.stderr.isatty() and log is None else Shows(_lines())
 
 
 def _lines() -> Callable[[Progress], None]:
@@ -152,15 +157,16 @@ def _lines() -> Callable[[Progress], None]:
     return show
 
 
-def _live(stack: ExitStack) -> Callable[[Progress], None]:
+def _live(stack: ExitStack) -> Shows:
     from rich.console import Console
     from rich.live import Live
-    from rich.text import Text
 
-    pace, lines = Pace(), EventLines()
+    from kmeander.commands.live_screen import LiveScreen
+
     console = Console(stderr=True)
+    screen = LiveScreen()
     live = Live(
-        Text("waiting for rows", style="dim"),
+        get_renderable=screen.now,
         console=console,
         transient=True,
         refresh_per_second=8,
@@ -169,28 +175,8 @@ def _live(stack: ExitStack) -> Callable[[Progress], None]:
     stack.enter_context(live)
 
     def show(progress: Progress) -> None:
-        line, last = lines.line(progress), progress.summary.last
-        if line is not None and last is not None:
-            console.print(Text(line, style_of(last)))  # stays, above the line that changes
-        parts = pace.parts(progress)
-        text = Text(no_wrap=True, overflow="ellipsis")
-        if "read" in parts:
-            text.append(f"{parts['read']:>4}  ", "bold")
-        text.append(f"batch {parts['batch']}  {parts['rows']} rows  ")
-        if "time" in parts:
-            text.append(f"{parts['time']}  ")
-        text.append(parts["rate"], "cyan")
-        if "error" in parts:
-            text.append("  error ").append(parts["error"], "green")
-            text.append(f" {parts['line']}", "green")
-        if "drift" in parts:
-            drift = float(parts["drift"])
-            style = "red" if drift > 1.5 else "yellow" if drift > 1.1 else ""
-            text.append("  drift ").append(f"x{parts['drift']}", style)
-        if "lag" in parts:
-            text.append(f"  lag {parts['lag']}")
-        if "bad" in parts:
-            text.append(f"  bad {parts['bad']}", "red")
-        live.update(text)
+        line = screen.take(progress)
+        if line is not None:
+            console.print(line)  # stays, above the lines that change
 
-    return show
+    return Shows(show, screen.begin)

@@ -86,6 +86,19 @@ def report(
     end_on_alarm(kinds, timeline.counts, quiet=quiet)
 
 
+def check_report(target: str) -> None:
+    """Refuse a report that cannot be made, before anything is learned for it."""
+    if _format(None, target) is ReportFormat.html:
+        need_bokeh()
+
+
+def write_report(steps: str, target: str) -> None:
+    """Write the report of a run whose steps are there."""
+    from kmeander.page.timeline import read_timeline
+
+    _write(_made(read_timeline(steps, None), _format(None, target), {}), target)
+
+
 def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:
     if given is not None:
         return given

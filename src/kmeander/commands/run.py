@@ -16,6 +16,7 @@ import typer
 from kmeander.commands.panels import keywords, with_panels
 from kmeander.commands.progress import show_progress
 from kmeander.commands.reading_options import ReadingOptions
+from kmeander.commands.report import check_report, write_report
 from kmeander.commands.run_options import (
     BatchOptions,
     ColumnOptions,
@@ -32,6 +33,7 @@ from kmeander.commands.settings_file import write_settings
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
 from kmeander.commands.words import LOGS, count, counted_events, end_on_alarm, log_as, say
+from kmeander.events import called
 from kmeander.exceptions import argument
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def run(
     """
     from kmeander.runs.api import run as run_stream
 
-    _check(model, terminal)
+    _check(model, outputs, terminal)
     if settings.write_config is not None:
         # Which refuses words that mean nothing.
         keywords(model, batches, columns, outputs, operation, ending, reading, origin)
@@ -85,10 +87,14 @@ def run(
     quiet, assignments = terminal.quiet, outputs.assignments
     steps = outputs.steps
     if steps is None and sys.stdout is not None and not sys.stdout.isatty():
-        steps = None if assignments == "-" else "-"
+        steps = None if assignments == "-" or terminal.report else "-"
     with ExitStack() as stack:
+        if terminal.watch or terminal.report:
+            steps = stack.enter_context(
+                _steps_to_read(steps, "--watch" if terminal.watch else "--report")
+            )
         if terminal.watch:
-            steps = stack.enter_context(_steps_to_watch(steps))
+            assert steps is not None
             stack.enter_context(watched(steps))
         service = stack.enter_context(service_of_systemd())
         show = show_progress(stack, quiet=quiet, log=terminal.log)
@@ -98,9 +104,13 @@ def run(
                 model, batches, columns, replace(outputs, steps=steps), operation, reading, origin
             ),
             stop=stack.enter_context(stop_on_signals(quiet=quiet)),
-            on_progress=show if service is None else service.heard_by(show),
+            on_progress=show.progress if service is None else service.heard_by(show.progress),
+            on_first_rows=show.first_rows,
             tell=(lambda _: None) if quiet else _warn,
         )
+        if terminal.report and summary.last is not None:
+            assert steps is not None
+            write_report(steps, terminal.report)
     if not quiet:
         name = "standard input" if source == "-" else source
         _say_summary(summary, name, model.n_clusters, resumable=bool(outputs.checkpoint))
@@ -115,10 +125,17 @@ def _warn(line: str) -> None:
     say(line, "warning")
 
 
-def _check(model: ModelOptions, terminal: TerminalOptions) -> None:
+def _check(model: ModelOptions, outputs: OutputOptions, terminal: TerminalOptions) -> None:
     """Refuse options that do not go together, or have no such value."""
     if terminal.log is not None and terminal.log not in LOGS:
         raise typer.BadParameter(f"--log must be text or json, got {terminal.log!r}")
+    if terminal.report is not None:
+        check_report(terminal.report)
+        if outputs.checkpoint is not None and outputs.steps is None:
+            raise typer.BadParameter(
+                "--report with --checkpoint needs --steps FILE: a run that goes on reports what "
+                "came before from there"
+            )
     if terminal.watch and terminal.quiet:
         raise typer.BadParameter("--watch says where the page is, --quiet says nothing: give one")
     if model.rho is not None and model.half_life is not None:
@@ -126,10 +143,10 @@ def _check(model: ModelOptions, terminal: TerminalOptions) -> None:
 
 
 @contextmanager
-def _steps_to_watch(steps: str | None) -> Iterator[str]:
+def _steps_to_read(steps: str | None, option: str) -> Iterator[str]:
     """Yield the file of the steps, one that is thrown away afterwards if none was asked for."""
     if steps == "-":
-        raise typer.BadParameter("--watch needs --steps FILE where standard output is a pipe")
+        raise typer.BadParameter(f"{option} needs --steps FILE where standard output is a pipe")
     if steps is not None:
         yield steps
         return
@@ -211,7 +228,9 @@ def _shares(step: Step) -> str:
     assert step.ids is not None
     pairs = sorted(zip(step.masses.tolist(), step.ids.tolist(), strict=True), reverse=True)
     shown = sorted((number, mass) for mass, number in pairs[:SHARES_SHOWN])
-    words = ", ".join(f"{number}: {mass / step.mass:.1%}" for number, mass in shown)
+    words = ", ".join(
+        f"{called(number, step.names)}: {mass / step.mass:.1%}" for number, mass in shown
+    )
     return words + (
         f", and {count(len(pairs) - len(shown), 'other')}" if pairs[SHARES_SHOWN:] else ""
     )

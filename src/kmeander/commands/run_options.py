@@ -20,11 +20,11 @@ from kmeander.commands.values import (
     START,
     TIME_UNIT,
     kinds_of,
-    names,
     no_longer_standardize,
     refine_of,
     rho_of,
 )
+from kmeander.commands.values import names as named_with_commas
 
 
 @dataclass(frozen=True)
@@ -131,16 +131,28 @@ class ColumnOptions:
     columns: Annotated[
         str | None,
         typer.Option(help="Columns to cluster, with commas between (default all)."),
-        names,
+        named_with_commas,
     ] = None
-    exclude: Annotated[str | None, typer.Option(help="Columns to leave out."), names] = None
+    exclude: Annotated[
+        str | None, typer.Option(help="Columns to leave out."), named_with_commas
+    ] = None
     id_column: Annotated[
         str | None,
-        typer.Option(help="Column that names the rows in --assignments."),
+        typer.Option(
+            help="Column that names the rows in --assignments and in profiles of clusters."
+        ),
     ] = None
     weight_column: Annotated[
         str | None,
         typer.Option(help="Column that says how many points a row stands for."),
+    ] = None
+    text_column: Annotated[
+        str | None,
+        typer.Option(help="Column of texts, whose words name the clusters."),
+    ] = None
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help='Names of clusters in TOML: 3 = "night shift".'),
     ] = None
     prepare: Annotated[
         str,
@@ -234,6 +246,13 @@ class TerminalOptions:
     """What is shown while it runs."""
 
     panel: ClassVar[str] = "Outputs"
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="At the end, what kmeander report makes of the run: .html, .md or .json.",
+        ),
+    ] = None
     watch: Annotated[
         bool,
         typer.Option(

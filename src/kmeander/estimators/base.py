@@ -25,7 +25,7 @@ from kmeander.exceptions import CheckpointError
 from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.preparation import Preparation, Rows
-from kmeander.records import Batch, Step
+from kmeander.records import Batch, Captions, Profiles, Step
 from kmeander.storage import checkpoint, model_file
 
 if TYPE_CHECKING:
@@ -92,6 +92,51 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
         self._model.acknowledge()
         return self
 
+    def describe(self) -> Profiles:
+        """Return what each cluster is: name, share, age, trend, what sets it apart, a few rows.
+
+        Names are made of the columns, or of the words of `texts`, that set a cluster apart; each
+        stays with its cluster for as long as it is true, from the first time it is shown on.
+
+        Returns
+        -------
+        Profiles
+            A sequence of `ClusterProfile`, the largest first; printed it is a table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kmeander import ForgetfulKMeans
+        >>> temps = np.array([[30.0], [31.0], [32.0], [81.0], [83.0]])
+        >>> model = ForgetfulKMeans(2, random_state=0).partial_fit(temps)
+        >>> [profile.apart() for profile in model.describe()]
+        ['x0 low (31 against 82)', 'x0 high (82 against 31)']
+        """
+        if not hasattr(self, "cluster_centers_"):
+            raise NotFittedError(self._why_not_fitted())
+        with turn_of(self):
+            names = getattr(self, "feature_names_in_", None)
+            found = self._model.describe(None if names is None else names.tolist())
+            self._learned = self._model.learned
+        return found
+
+    def name(self, cluster: int, name: str) -> Self:
+        """Give the cluster with this id a name, which stays with it: events and profiles say it.
+
+        Examples
+        --------
+        >>> from kmeander import ForgetfulKMeans
+        >>> model = ForgetfulKMeans(1, random_state=0).partial_fit([[1.0], [2.0]])
+        >>> model.name(0, "night shift").describe()[0].name
+        'night shift'
+        """
+        if not hasattr(self, "cluster_centers_"):
+            raise NotFittedError(self._why_not_fitted())
+        with turn_of(self):
+            self._model.name(cluster, name)
+            self._learned = self._model.learned
+        return self
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file, from which `kmeander.load` makes it again.
 
@@ -154,17 +199,28 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
         return self
 
     def _learn(
-        self, X: ArrayLike, sample_weight: ArrayLike | None, elapsed: float, concept: int | None
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None,
+        elapsed: float,
+        concept: int | None,
+        row_ids: ArrayLike | None = None,
+        texts: ArrayLike | None = None,
     ) -> Self:
         """Learn one batch with the model as it is, under the present parameters."""
         known = getattr(self, "_model", None)
-        rows = batch = None
+        rows = batch = said = None
+        has_captions = row_ids is not None or texts is not None
         if self.prepare is not None:
             rows, features = read_rows(X)
+            if has_captions:
+                said = Captions.checked(len(rows), row_ids, texts)
         else:
             points, features = read_points(self, X, reset=known is None, copy=True)
             index = 0 if known is None else known.learned.n_steps
-            batch = Batch.of_points(index, points, sample_weight, elapsed, concept)
+            if has_captions:
+                said = Captions.checked(len(points), row_ids, texts)
+            batch = Batch.of_points(index, points, sample_weight, elapsed, concept, captions=said)
         given = tuple(map(vars(self).get, self._parameters))
         if known is None:
             model = self._model_class.of(self._settings(), self.random_state)
@@ -175,7 +231,7 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
             model.take_over(known)
         before = model.learned
         if rows is not None:
-            step = model.learn(rows, sample_weight, elapsed=elapsed, concept=concept)
+            step = model.learn(rows, sample_weight, elapsed=elapsed, concept=concept, captions=said)
         else:
             assert batch is not None
             step = model.step(batch)

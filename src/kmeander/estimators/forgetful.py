@@ -191,6 +191,8 @@ class ForgetfulKMeans(StreamKMeans):
         sample_weight: ArrayLike | None = None,
         *,
         elapsed: float = 1.0,
+        rows: ArrayLike | None = None,
+        texts: ArrayLike | None = None,
     ) -> Self:
         """Learn one batch. Threads may share an estimator: their batches are learned in turn.
 
@@ -201,9 +203,12 @@ class ForgetfulKMeans(StreamKMeans):
         sample_weight : array-like of shape (n_samples,), optional
         elapsed : float, default=1.0
             Ages since the previous batch: 2.5 forgets as much as two and a half ordinary batches.
+        rows, texts : array-like of shape (n_samples,), optional
+            What names each row, and what it says: `describe` shows those of rows near the centroid,
+            and names clusters by the words of their texts.
         """
         with turn_of(self):
-            return self._learn(X, sample_weight, elapsed, concept=None)
+            return self._learn(X, sample_weight, elapsed, None, rows, texts)
 
     def _settings(self) -> Settings:
         return Settings(**{name: getattr(self, name) for name in self._parameters})
@@ -273,6 +278,8 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         sample_weight: ArrayLike | None = None,
         *,
         drift: bool = False,
+        rows: ArrayLike | None = None,
+        texts: ArrayLike | None = None,
     ) -> Self:
         """Learn one batch. Threads may share an estimator: their batches are learned in turn.
 
@@ -283,11 +290,13 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         sample_weight : array-like of shape (n_samples,), optional
         drift : bool, default=False
             Whether a new concept begins with `X`.
+        rows, texts : array-like of shape (n_samples,), optional
+            As for `ForgetfulKMeans`.
         """
         with turn_of(self):
             known = getattr(self, "_model", None)
             concept = (0 if known is None else known.concept) + truth("drift", drift)
-            return self._learn(X, sample_weight, 1.0, concept)
+            return self._learn(X, sample_weight, 1.0, concept, rows, texts)
 
     def _settings(self) -> PrivilegedSettings:
         return PrivilegedSettings(**{name: getattr(self, name) for name in self._parameters})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ from kmeander.arrays import Centroids, Labels, Points
 from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.window import Window
+from kmeander.models.describing import described, with_name
 from kmeander.models.preparing import prepare_batch
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.stages import begin, placed
@@ -21,7 +22,7 @@ from kmeander.models.state import State
 from kmeander.models.stored_state import check_state
 from kmeander.plain_values import is_plain
 from kmeander.preparation import Rows
-from kmeander.records import Batch, Ids, Step, Times
+from kmeander.records import Batch, Captions, Ids, Profiles, Step, Times
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -89,6 +90,7 @@ class StreamModel(ABC):
         elapsed: float = 1.0,
         concept: int | None = None,
         times: Times | None = None,
+        captions: Captions | None = None,
         anew: bool = False,
     ) -> Step:
         """Learn rows of a table, prepared as the settings say; `anew` as `fit` does.
@@ -97,7 +99,7 @@ class StreamModel(ABC):
         ----------
         rows : Rows
             As `kmeander.preparation.rows_of` makes of a table.
-        weights, elapsed, concept, times
+        weights, elapsed, concept, times, captions
             As for `Batch`.
         anew : bool, default=False
             Forget everything before.
@@ -105,10 +107,10 @@ class StreamModel(ABC):
         before, rules = self.learned, self.settings.rules
         known = State.empty(self.settings) if anew else before
         if rules is None:
-            batch = Batch(known.n_steps, rows.values, weights, elapsed, concept, times)
+            batch = Batch(known.n_steps, rows.values, weights, elapsed, concept, times, captions)
             return self.fit(batch) if anew else self.step(batch)
         ready = prepare_batch(
-            known, rules, rows, weights, elapsed, concept, times, self.settings.limits
+            known, rules, rows, weights, elapsed, concept, times, captions, self.settings.limits
         )
         begun = perf_counter()
         self.learned = ready.known
@@ -240,6 +242,28 @@ class StreamModel(ABC):
             )
         self.seed = other.seed
         self.learned = other.learned
+
+    def describe(self, columns: Sequence[str] | None = None) -> Profiles:
+        """Return what each cluster is now, the largest first.
+
+        Names that are made for it stay with the clusters for as long as they are true.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of the columns, where rows are not prepared.
+        """
+        profiles, self.learned = described(self.learned, self.settings.limits, columns)
+        return profiles
+
+    def name(self, cluster: int, name: str) -> None:
+        """Give a living cluster a name, which stays with its id."""
+        self.learned = with_name(self.learned, cluster, name)
+
+    def give_names(self, names: Mapping[int, str]) -> None:
+        """Name clusters, those included that do not live yet."""
+        memory = self.learned.memory.with_names(names)
+        self.learned = self.learned._replace(memory=memory)
 
     def acknowledge(self) -> None:
         """Take the present as the baseline: what has changed so far is not reported again."""

@@ -160,7 +160,7 @@ class FSKM(StreamModel):
         )
         # Only here, so that an exception changes nothing.
         self.learned, step = record(
-            known, batch, arrival, found, tracked, begun, kept, tested.n_far, rest
+            known, batch, arrival, found, tracked, begun, limits, kept, tested.n_far, rest
         )
         return step
 

@@ -14,7 +14,7 @@ from kmeander.kmeans.lloyd import Limits
 from kmeander.models.state import State
 from kmeander.preparation import FittedPreparation, Preparation, Rows
 from kmeander.preparation.rules import rule
-from kmeander.records import Batch, Times
+from kmeander.records import Batch, Captions, Times
 
 
 class PreparedBatch(NamedTuple):
@@ -34,6 +34,7 @@ def prepare_batch(
     elapsed: float,
     concept: int | None,
     times: Times | None,
+    captions: Captions | None,
     limits: Limits,
 ) -> PreparedBatch:
     """Prepare rows for a model that knows `known`."""
@@ -56,8 +57,11 @@ def prepare_batch(
                 f"such rows out. Skip the batch, or fill with {rule('missing', 'median')}."
             )
         weights = None if weights is None else np.asarray(weights)[kept]
+        captions = None if captions is None else captions.taken(kept)
     points.flags.writeable = False  # nobody else has them
-    batch = Batch.of_points(known.n_steps, checked_points(points), weights, elapsed, concept, times)
+    batch = Batch.of_points(
+        known.n_steps, checked_points(points), weights, elapsed, concept, times, captions
+    )
     return PreparedBatch(known._replace(preparation=fitted), batch, filled, rescaled)
 
 

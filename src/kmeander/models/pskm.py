@@ -132,6 +132,6 @@ class PSKM(StreamModel):
         # Only here, so that an exception changes nothing.
         found = Searched(window, start)
         self.learned, step = record(
-            known, batch, arrival, found, tracked, begun, n_far=tested.n_far
+            known, batch, arrival, found, tracked, begun, settings.limits, n_far=tested.n_far
         )
         return step

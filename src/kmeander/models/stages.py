@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from kmeander.arguments import generator_for
 from kmeander.arrays import Centroids, Points, checked_centroids, frozen, frozen_copy
 from kmeander.exceptions import InputError, InputTypeError, argument
-from kmeander.kmeans.lloyd import LloydResult, WindowFit, fit_window
+from kmeander.kmeans.lloyd import Limits, LloydResult, WindowFit, fit_window
 from kmeander.kmeans.local_search import Rest, split_and_merge, swap_centroids
 from kmeander.kmeans.metric import Metric
 from kmeander.kmeans.seeding import draw_seeds, kmeans
 from kmeander.kmeans.starts import Current, Start
 from kmeander.kmeans.window import Window
+from kmeander.models.describing import remembered
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.records import Batch, Step
@@ -165,6 +166,7 @@ def begin(
             step=step,
             rho_choice=known.rho_choice,
             preparation=known.preparation,
+            memory=known.memory,
         )
         return learned, step
     # Where there are too few distinct points (fit only) the surplus centroids lie on the first: a
@@ -182,7 +184,7 @@ def begin(
     lineage = Lineage.begun(fit.centroids, batch.index, variance_of(fit))
     chapter = Chapter.first(fit.window, fit.centroids, lineage.ids, settings.season)
     tracked = Tracked(lineage, fit, chapter, swapped)
-    return record(known, batch, None, found, tracked, begun, rest=rest)
+    return record(known, batch, None, found, tracked, begun, limits, rest=rest)
 
 
 def look_for_changes(
@@ -297,6 +299,7 @@ def record(
     found: Searched,
     tracked: Tracked,
     begun: float,
+    limits: Limits,
     history_kept: float = 1.0,
     n_far: int = 0,
     rest: Rest = Rest(),  # noqa: B008  # a tuple
@@ -319,6 +322,10 @@ def record(
         asleep = tuple([(one.number, one.heir) for one in lineage.asleep])
         ended = lineage.whereabouts
     first_time, last_time = batch.times or (None, None)
+    memory, names = known.memory, known.memory.names
+    if batch.captions is not None or lineage.ids is not (known.lineage and known.lineage.ids):
+        memory = remembered(known, batch, tracked, limits)
+        names = {**names, **memory.names}
     # Whenever the rows to be looked at are new, so that each is looked at once, whether batches
     # are large or small.
     against_k = Misfits()
@@ -366,6 +373,8 @@ def record(
         filled=None,
         first_time=first_time,
         last_time=last_time,
+        profiles=None,
+        names=names,
         seconds=perf_counter() - begun,
     )
     learned = State(
@@ -382,5 +391,6 @@ def record(
         lineage=lineage,
         chapter=tracked.chapter,
         preparation=known.preparation,
+        memory=memory,
     )
     return learned, step

@@ -12,6 +12,7 @@ from kmeander.arrays import Centroids, Points, Weights, frozen
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.local_search import Rest
 from kmeander.kmeans.window import Window
+from kmeander.meaning.memory import Memory
 from kmeander.models.rho_choice import RhoChoice
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.preparation import FittedPreparation
@@ -42,6 +43,7 @@ class State(NamedTuple):
     lineage: Lineage | None = None  # None as long as there are no centroids
     chapter: Chapter | None = None  # the same, and in a state of before there were any
     preparation: FittedPreparation | None = None  # where rows are prepared
+    memory: Memory = Memory()  # of the clusters, for people
 
     @classmethod
     def empty(cls, settings: PrivilegedSettings) -> State:
@@ -114,6 +116,7 @@ class State(NamedTuple):
             "lineage": None if self.lineage is None else self.lineage.state(),
             "chapter": None if self.chapter is None else self.chapter.state(),
             "preparation": None if self.preparation is None else self.preparation.to_dict(),
+            "memory": self.memory.to_dict(),
         }
 
     @classmethod
@@ -145,6 +148,7 @@ class State(NamedTuple):
                 if plain.get("preparation")
                 else None
             ),
+            memory=Memory.from_dict(plain["memory"]) if plain.get("memory") else Memory(),
         )
 
 

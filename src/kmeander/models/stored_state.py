@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kmeander.arrays import LARGEST_VALUE
 from kmeander.exceptions import InputError
+from kmeander.meaning.stored_memory import check_memory
 from kmeander.models.rho_choice import RHOS
 from kmeander.plain_values import PlainValues, is_number, is_whole
 from kmeander.preparation.stored_preparation import check_preparation
@@ -59,6 +60,9 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
     chapter = state.inside("chapter", None)
     if chapter is not None:
         _check_chapter(chapter, n_clusters)
+    memory = state.inside("memory", None)
+    if memory is not None:
+        check_memory(memory)
     step = state.inside("step", None if n_steps == 0 else ...)
     if step is not None and centroids is not None:
         step.number("surrogate_error", ..., least=0.0)

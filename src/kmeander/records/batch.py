@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from kmeander import _kernel
 from kmeander.arguments import finite_number, is_finite, positive_number, whole_number
 from kmeander.arrays import Points, Weights, checked_points, checked_weights
+from kmeander.records.captions import Captions
 
 # When the first and the last row of a batch happened, as text.
 Times = tuple[str, str]
@@ -34,6 +35,8 @@ class Batch:
         Which distribution the points come from. Only PSKM and scores may look at it.
     times : tuple of str, optional
         When the first and the last of its rows happened, for the Step to say: ISO 8601, in UTC.
+    captions : Captions, optional
+        What names each row, or what it says, for profiles of clusters to show.
 
     Attributes
     ----------
@@ -56,6 +59,7 @@ class Batch:
     elapsed: float = 1.0
     concept: int | None = None
     times: Times | None = None
+    captions: Captions | None = None
     n_points: int = field(init=False)
     n_rows: int = field(init=False)
     within: float | None = field(init=False, default=None)
@@ -68,6 +72,7 @@ class Batch:
         elapsed: float = 1.0,
         concept: int | None = None,
         times: Times | None = None,
+        captions: Captions | None = None,
     ) -> None:
         checked = checked_points(points, copy=True)
         # At once: frozen fields set one by one take longer than all the checks.
@@ -78,6 +83,7 @@ class Batch:
             elapsed=positive_number("elapsed", elapsed),
             concept=None if concept is None else _checked_concept(concept),
             times=times,
+            captions=captions,
             n_points=len(checked),
             n_rows=len(checked),
         )
@@ -91,6 +97,7 @@ class Batch:
         elapsed: float = 1.0,
         concept: int | None = None,
         times: Times | None = None,
+        captions: Captions | None = None,
     ) -> Batch:
         """Make a batch of points that `checked_points` has copied; the rest is checked here."""
         batch = cls.__new__(cls)
@@ -101,6 +108,7 @@ class Batch:
             elapsed=elapsed if elapsed == 1.0 else positive_number("elapsed", elapsed),
             concept=concept,
             times=times,
+            captions=captions,
             n_points=len(points),
             n_rows=len(points),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,14 +19,15 @@ from kmeander.exceptions import InputError, shown
 from kmeander.plain_values import each_of, record_values
 from kmeander.records.event_time import checked_text, in_words
 from kmeander.records.noise import Noise
+from kmeander.records.profile import ClusterProfile, Profiles
 
 Ids = NDArray[np.int64]
 
 
 # Fields of a Step that are not written and do not count in comparisons.
-_IN_MEMORY = {"seconds", "ended"}
+_IN_MEMORY = {"seconds", "ended", "names"}
 # Those that are only written where there is something.
-_WHERE_KNOWN = {"filled", "first_time", "last_time"}
+_WHERE_KNOWN = {"filled", "first_time", "last_time", "profiles"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,11 @@ class Step:
     first_time, last_time : str or None
         When the first and the last row of the batch happened: ISO 8601, in UTC. None where nobody
         said, and in that case not written.
+    profiles : Profiles or None
+        What each cluster is, the largest first, at batches where a run looks; otherwise None, and
+        in that case not written.
+    names : mapping of int to str, or None
+        Names of clusters, by id, as far as they are known. In memory only: `profiles` have them.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -175,6 +181,8 @@ class Step:
     filled: dict[str, int] | None = None
     first_time: str | None = None
     last_time: str | None = None
+    profiles: Profiles | None = None
+    names: Mapping[int, str] | None = None
     seconds: float | None = None
 
     @classmethod
@@ -190,8 +198,11 @@ class Step:
 
     def of_prepared(self, filled: dict[str, int], rescaled: Sequence[Event]) -> Step:
         """Return the Step of rows that were prepared: what was filled, and units that changed."""
-        events = (*self.events, *rescaled)
-        return self.made(**{**vars(self), "filled": filled, "events": events})
+        return self.having(filled=filled, events=(*self.events, *rescaled))
+
+    def having(self, **values: Any) -> Step:
+        """Return the Step with other values of some fields."""
+        return self.made(**{**vars(self), **values})
 
     def when(self) -> str:
         """Return when its rows happened, for people; nothing where nobody said.
@@ -226,9 +237,10 @@ class Step:
         scale: Sequence[float] | None = None,
     ) -> list[str]:
         """Return one of its events in words, and the reasons for a drift."""
+        said = event.words(self.names)
         if event.kind != "drift" or self.why is None:
-            return [event.words()]
-        return [event.words(), *self.why.words(columns, scale)]
+            return [said]
+        return [said, *self.why.words(columns, scale, self.names)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the Step as plain lists and numbers, without what is in memory only."""
@@ -247,6 +259,8 @@ class Step:
                 value = value.to_dict()
             elif isinstance(value, Noise):
                 value = dict(vars(value))
+            elif isinstance(value, Profiles):
+                value = [profile.to_dict() for profile in value]
             elif isinstance(value, tuple):
                 value = [list(one) if isinstance(one, tuple) else one for one in value]
             plain[entry.name] = value
@@ -269,6 +283,9 @@ class Step:
             "noise": lambda known: Noise(**record_values(Noise, known, "the noise")),
             "first_time": checked_text,
             "last_time": checked_text,
+            "profiles": lambda known: Profiles(
+                each_of(ClusterProfile.from_dict, "profiles")(known)
+            ),
         }
         values = record_values(cls, plain, "the step", others=made, leave_out=_IN_MEMORY)
         for name in ("centroids", "masses", "moved", "ids"):

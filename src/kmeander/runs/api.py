@@ -21,6 +21,7 @@ from kmeander.preparation import Preparation
 from kmeander.runs.loop import Runner
 from kmeander.runs.operations.notices import Notices, checked_kinds
 from kmeander.runs.outputs import check_outputs
+from kmeander.runs.profiles import checked_names
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.sinks import Sending
 from kmeander.sinks.part_size import PartSize
@@ -68,6 +69,8 @@ def run(
     exclude: Sequence[str] = (),
     id_column: str | None = None,
     weight_column: str | None = None,
+    text_column: str | None = None,
+    names: Mapping[int, str] | PathLike | None = None,
     prepare: Preparation | PathLike | None = "auto",
     metric: str = Settings.metric,
     order: str = "name",
@@ -94,6 +97,7 @@ def run(
     kafka_config: PathLike | None = None,
     kafka_transactions: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_first_rows: Callable[[int], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
     tell: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
@@ -134,9 +138,15 @@ def run(
     columns, exclude : sequence of str, optional
         Columns to cluster (default: all), or to leave out; ``"temp*"`` means all that fit.
     id_column : str, optional
-        Names rows in `assignments`; by default their number in the stream, from 0.
+        Names rows in `assignments`, where by default their number in the stream does, and in
+        profiles of clusters.
     weight_column : str, optional
         Says how many points each row stands for.
+    text_column : str, optional
+        Says what each row is about: clusters are named by words that are frequent in their texts
+        and rare in others', and profiles show texts near the centroid.
+    names : mapping of int to str, or path-like, optional
+        Names of clusters by id, or a TOML file of such.
     prepare : {"auto", None}, Preparation or path-like, default="auto"
         How rows become points: ``"auto"`` puts columns on one scale, fills what is missing, turns
         categories into numbers, leaves out ids and times; with None rows are learned as they are,
@@ -189,6 +199,9 @@ def run(
         Whether each batch of `assignments` on a Kafka topic is a transaction.
     on_progress : callable, optional
         Given a `Progress` after each batch.
+    on_first_rows : callable, optional
+        Given the number of rows of the first batch before it is learned: with many clusters that
+        takes a while.
     on_step : callable, optional
         Given each Step, once its batch is learned and written. What it raises ends the run, after
         all so far is committed.
@@ -262,6 +275,7 @@ def run(
         checked_kinds("stop_on", stop_on),
         Notices(notify_on, notify, on_event),
         None if metrics is None else str(metrics),
+        on_first_rows,
     )
     kafka = kafka_settings(kafka_options, kafka_config)
     outputs = Outputs(
@@ -291,6 +305,7 @@ def run(
                 time_column,
                 rules=settings.rules,
                 weight_column=weight_column,
+                text_column=text_column,
                 time_unit=time_unit,
                 metric=settings.limits.metric,
             ),
@@ -309,6 +324,7 @@ def run(
             outputs,
             Commits(folder, checkpoint_every),
             control,
+            named=checked_names(names),
         )
         return runner.run(stack)
 

@@ -77,6 +77,7 @@ class Description:
             "id_column": selection.id_column,
             "time_column": selection.time_column,
             "weight_column": selection.weight_column,
+            "text_column": selection.text_column,
             "batch_size": self.batching.size,
             "batch_seconds": self.batching.seconds,
             "every_seconds": None if self.batching.every is None else self.batching.every / 1e6,
@@ -92,7 +93,11 @@ class Description:
         """Return what must be the same when a run goes on, by the names of arguments."""
         selection = self.source.selection
         # Earlier runs did not know these: they stand in checkpoints only where they were given.
-        newer = {"weight_column": selection.weight_column, "time_unit": selection.time_unit}
+        newer = {
+            "weight_column": selection.weight_column,
+            "time_unit": selection.time_unit,
+            "text_column": selection.text_column,
+        }
         return {
             "source": self.source.identity,
             "n_clusters": self.model.n_clusters,

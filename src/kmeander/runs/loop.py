@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -23,6 +23,7 @@ from kmeander.runs.operations.listener import listening
 from kmeander.runs.operations.notices import counted
 from kmeander.runs.outputs import sinks_of
 from kmeander.runs.profile import warnings_of
+from kmeander.runs.profiles import with_profiles
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.runs.stored_run import check_run
 from kmeander.sinks import LearnedBatch, RejectedRow, Sink
@@ -49,6 +50,7 @@ class Runner:
     outputs: Outputs
     commits: Commits
     control: Control
+    named: Mapping[int, str] = field(default_factory=dict)  # clusters, by the user
     summary: RunSummary = field(default_factory=RunSummary)
 
     def run(self, stack: ExitStack) -> RunSummary:
@@ -123,6 +125,7 @@ class Runner:
             stack.push(_closing(sink))
         waiting = {} if state is None else state.get("notices", {})
         self.control.notices.open(waiting, self.control.notify)
+        self.model.give_names(self.named)
         stack.callback(self.control.notices.close)
         if state is not None:
             position: Position = state["position"]
@@ -205,9 +208,16 @@ class Runner:
         step, points = None, rows.points
         if len(points):
             self._activity.enter(LEARN)
+            if self.model.n_steps == 0 and self.control.on_first_rows is not None:
+                self.control.on_first_rows(len(points))
             step = self.model.learn(
-                rows.table, rows.weights, elapsed=rows.elapsed, times=rows.times
+                rows.table,
+                rows.weights,
+                elapsed=rows.elapsed,
+                times=rows.times,
+                captions=rows.captions,
             )
+            step = with_profiles(self.model, step, self._description.columns)
             newest = self.model.points
             if newest is not None:
                 points = newest
@@ -229,11 +239,8 @@ class Runner:
         self._position = rows.position
         if step is not None:
             self._take_notice(step)
-        if (
-            self.commits.folder is not None
-            and step is not None
-            and (self.model.n_steps % self.commits.every == 0)
-        ):
+        is_due = step is not None and self.model.n_steps % self.commits.every == 0
+        if self.commits.folder is not None and is_due:
             self._commit()
         return step
 

@@ -223,6 +223,8 @@ class Control:
         Receivers of events.
     metrics : str or None
         Where metrics and health are served.
+    on_first_rows : callable or None
+        Given the number of rows of the first batch before it is learned.
     """
 
     notify: Callable[[str], None]
@@ -233,6 +235,7 @@ class Control:
     stop_on: tuple[str, ...] = ()
     notices: Notices = field(default_factory=Notices)
     metrics: str | None = None
+    on_first_rows: Callable[[int], None] | None = None
 
     @property
     def is_stopped(self) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ENDINGS = (".csv", ".parquet", ".pq")
-COLUMNS = ("cluster", "share")
+COLUMNS = ("cluster", "share", "cluster_name", "set_apart_by")
 
 
 class CentroidTable(Sink):
@@ -48,6 +48,7 @@ class CentroidTable(Sink):
         self._files = filesystem_of(path)
         self._named = named
         self._step: Step | None = None
+        self._apart: dict[int, str] = {}
         if not path.lower().endswith(ENDINGS):
             raise InputError(f"{self.name} must end in {', '.join(ENDINGS)}.")
         taken = next((name for name in features if name in COLUMNS), None)
@@ -73,6 +74,8 @@ class CentroidTable(Sink):
         """Take note of the newest clusters."""
         if learned.step is not None and learned.step.centroids is not None:
             self._step = learned.step
+        if learned.step is not None and learned.step.profiles is not None:
+            self._apart = {one.id: one.apart() for one in learned.step.profiles}
 
     def commit(self) -> Position:
         """Write them."""
@@ -107,6 +110,13 @@ class CentroidTable(Sink):
         assert step.centroids is not None
         assert step.masses is not None
         assert step.ids is not None
-        columns = {"cluster": step.ids, "share": step.masses / step.mass}
-        columns |= self._named(step.centroids)
-        return pa.Table.from_batches([to_batch(columns)])
+        names, numbers = step.names or {}, step.ids.tolist()
+        words = [[names.get(number) for number in numbers], [*map(self._apart.get, numbers)]]
+        known = to_batch({"cluster": step.ids, "share": step.masses / step.mass})
+        table = pa.Table.from_batches([known])
+        for name, values in zip(COLUMNS[2:], words, strict=True):
+            table = table.append_column(name, pa.array(values, pa.string()))
+        centroids = to_batch(self._named(step.centroids))
+        for name, column in zip(centroids.schema.names, centroids.columns, strict=True):
+            table = table.append_column(name, column)
+        return table

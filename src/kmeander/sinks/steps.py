@@ -125,6 +125,7 @@ def _head_of(line: bytes, name: str) -> dict[str, Any]:
 def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """Yield the Steps that a run wrote to `path`."""
     ended: tuple[tuple[int, int], ...] = ()
+    names: dict[int, str] = {}
     for number, line in enumerate(lines_of(path), start=1):
         try:
             step = Step.from_dict(with_centroids(from_json(line), path))
@@ -132,7 +133,9 @@ def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
             raise InputError(f"{path} line {number} is not a Step: {error}") from error
         if step.events or step.dropped:
             ended = (*ended, *endings(step.events), *step.dropped)
-        yield replace(step, ended=(*ended, *step.asleep))
+        if step.profiles is not None:
+            names = {**names, **step.profiles.names()}
+        yield replace(step, ended=(*ended, *step.asleep), names=names)
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kmeander.arguments import one_of, positive_number, whole_number
 from kmeander.arrays import Points, Weights
 from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.preparation import Rows, joined
-from kmeander.records import Times
+from kmeander.records import Captions, Times
 from kmeander.records.event_time import as_text
 from kmeander.sources.block import BadRow, Block, Position
 
@@ -103,6 +103,7 @@ class BatchRows:
     position: Callable[[], Position]
     weights: Weights | None = None
     times: Times | None = None
+    captions: Captions | None = None
 
     @property
     def points(self) -> Points:
@@ -269,6 +270,7 @@ class Batches:
             position=lambda: {"source": block.position_at(end), "period": period},
             weights=_weights_of(parts),
             times=_times_of(parts),
+            captions=_captions_of(parts),
         )
         self._parts, self.n_waiting, self._n_late = [], 0, 0
         if len(finished.points):
@@ -294,6 +296,20 @@ def _times_of(parts: list[tuple[Block, int, int]]) -> Times | None:
     return as_text(min(int(times.min()) for times in known)), as_text(
         max(int(times.max()) for times in known)
     )
+
+
+def _captions_of(parts: list[tuple[Block, int, int]]) -> Captions | None:
+    """Return what names a batch's rows and what they say, where that is known."""
+    import pyarrow as pa
+
+    said = [part.said.slice(a, b - a) for part, a, b in parts if part.said is not None]
+    if not said:
+        return None
+    table = pa.Table.from_batches(said)
+    ids, texts = (
+        table.column(name) if name in table.column_names else None for name in ("id", "text")
+    )
+    return Captions(ids, texts)
 
 
 def _runs(values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -71,6 +71,8 @@ class Block:
         Given a row's number, the position from which that row comes next.
     weights : ndarray of shape (n_rows,), optional
         How many points each row stands for; by default one.
+    said : pyarrow.RecordBatch, optional
+        The columns `id` and `text` of each row, those that there are.
     """
 
     table: Rows
@@ -82,6 +84,7 @@ class Block:
     end: int
     position_at: Callable[[int], Position]
     weights: Weights | None = None
+    said: pa.RecordBatch | None = None
 
     @property
     def points(self) -> Points:

@@ -66,6 +66,7 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
     keys = origin
     if selection.id_column is not None:
         keys = _one_batch(raw.table.select([selection.id_column]))
+    said = _said(raw.table, selection)
     rows = raw.rows
     bad = raw.bad
     if words or selection.weight_column is not None:
@@ -85,7 +86,19 @@ def to_block(raw: RawBlock, selection: Selection) -> Block:
         )
         times = None if times is None else times[good]
         weights = None if weights is None else weights[good]
-    return Block(table, rows, keys, origin, times, bad, raw.end, raw.position_at, weights)
+        said = None if said is None else said.take(kept)
+    return Block(table, rows, keys, origin, times, bad, raw.end, raw.position_at, weights, said)
+
+
+def _said(table: pa.Table | pa.RecordBatch, selection: Selection) -> pa.RecordBatch | None:
+    """Return what names each row and what it says, where there are columns for that."""
+    import pyarrow as pa
+
+    given = {"id": selection.id_column, "text": selection.text_column}
+    columns = {name: table.column(column) for name, column in given.items() if column is not None}
+    if not columns:
+        return None
+    return pa.RecordBatch.from_arrays(list(map(one_chunk, columns.values())), names=list(columns))
 
 
 def text_columns(table: pa.Table | pa.RecordBatch, selection: Selection) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ class Wanted:
         Says when each row happened.
     weight_column : str, optional
         Says how many points each row stands for.
+    text_column : str, optional
+        Says what each row is about, for people.
     time_unit : {"s", "ms", "us", "ns"}, optional
         What numbers in the time column count since 1970; by default their size tells.
     rules : Preparation, optional
@@ -46,6 +48,7 @@ class Wanted:
     id_column: str | None = None
     time_column: str | None = None
     weight_column: str | None = None
+    text_column: str | None = None
     time_unit: str | None = None
     rules: Preparation | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +81,7 @@ class Wanted:
             "id_column": self.id_column,
             "time_column": self.time_column,
             "weight_column": self.weight_column,
+            "text_column": self.text_column,
         }
         chosen = _meant(self.columns or (), names, source)
         left_out = _meant(self.exclude, names, source)
@@ -100,8 +104,8 @@ class Wanted:
         both = next((name for name in features if name in apart), None)
         if both is not None:
             raise InputError(
-                f"column {both!r} cannot be clustered and be left out, the id, the time or the "
-                "weight at once. Name it in one place only."
+                f"column {both!r} cannot be clustered and be left out, the id, the time, the "
+                "weight or the text at once. Name it in one place only."
             )
         if not features:
             raise InputError(
@@ -152,6 +156,7 @@ class Selection:
     id_column: str | None = None
     time_column: str | None = None
     weight_column: str | None = None
+    text_column: str | None = None
     time_unit: str | None = None
     all_columns: bool = False
     rules: Preparation | None = None
@@ -160,14 +165,14 @@ class Selection:
 
     @property
     def numeric(self) -> list[str]:
-        """The columns that are read as what they hold; ids and times are read as they are."""
+        """The columns that are read as what they hold; others are read as they are."""
         weight = () if self.weight_column is None else (self.weight_column,)
         return [*self.features, *weight]
 
     @property
     def needed(self) -> list[str]:
         """Every column that is read, each once."""
-        special = (self.id_column, self.time_column, self.weight_column)
+        special = (self.id_column, self.time_column, self.weight_column, self.text_column)
         return [*self.features, *dict.fromkeys(name for name in special if name is not None)]
 
     def check(self, names: Sequence[str], wanted: Wanted, source: str, first: str) -> None:
