@@ -27,7 +27,7 @@ OPTIONS = [
 # Words for options that take only some; others get a number or a name.
 WORDS = {
     "rho": "0.25", "refine": "none", "log": "json", "notify_on": "drift", "fail_on": "drift",
-    "stop_on": "drift", "metrics": "127.0.0.1:9464", "kafka_options": "a=b",
+    "stop_on": "drift", "report": "r.html", "metrics": "127.0.0.1:9464", "kafka_options": "a=b",
 }  # fmt: skip
 TOGETHER = {"half_life", "quiet", "rho", "watch"}  # that exclude one another
 

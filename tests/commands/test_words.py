@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import kmeander
 from kmeander import InputError, Step, events, page
 from kmeander.cli import app
-from kmeander.commands import experiment, progress
+from kmeander.commands import experiment, progress, showing
 from kmeander.commands import run as run_command
 from kmeander.commands.values import pairs, refine_of, rho_of
 from kmeander.runs.records import RunSummary
@@ -127,7 +127,7 @@ def test_progress_is_one_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.0)
-    show = progress._lines()
+    show = progress.lines()
     kmeander.run(drifting_stream(3, n_points=50), 3, random_state=0, on_progress=show)
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("batch 3, ")]
     assert re.fullmatch(
@@ -141,7 +141,7 @@ def test_a_terminal_shows_progress_that_moves(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     with ExitStack() as stack:
-        show = progress._live(stack)
+        show = showing.live_screen(stack)
         kmeander.run(drifting_stream(9, n_points=50), 3, random_state=0, on_progress=show.progress)
     shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert "batch 9  450 rows" in shown

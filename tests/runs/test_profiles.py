@@ -150,7 +150,10 @@ def test_a_report_needs_no_steps_file(table: Path, tmp_path: Path) -> None:
     assert "--report with --checkpoint needs --steps FILE" in " ".join(done.stderr.split())
     done = kmeander(*words, "--report", "report.pdf")
     assert done.returncode == 2
-    assert "ends in none of" in done.stderr
+    assert "--report report.pdf ends in none of" in " ".join(done.stderr.split())
+    done = kmeander(*words, "--report", str(tmp_path / "x.md"), "--steps", str(tmp_path / "x.md"))
+    assert done.returncode == 2
+    assert "would overwrite what the run reads or writes" in " ".join(done.stderr.split())
 
 
 def test_wrong_names_are_refused(tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
-"""How a run looks while it runs: a live line on a terminal, now and then a line otherwise."""
+"""What there is to say of a run while it runs, and how it is said line by line."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kmeander.commands.words import compact, say
 from kmeander.exceptions import printable
@@ -123,27 +121,14 @@ class Pace:
         return shown
 
 
-class Shows(NamedTuple):
-    """What shows how a run gets on."""
-
-    progress: Callable[[Progress], None] | None
-    first_rows: Callable[[int], None] | None = None
-
-
-def show_progress(stack: ExitStack, *, quiet: bool, log: str | None = None) -> Shows:
-    """Return what shows progress on stderr, or nothing where nobody wants to see it."""
-    if quiet:
-        return Shows(None)
-    return _live(stack) if sys.stderr.isatty() and log is None else Shows(_lines())
-
-
-def _lines() -> Callable[[Progress], None]:
-    pace, lines = Pace(), EventLines()
+def lines() -> Callable[[Progress], None]:
+    """Return what writes the events of each batch, and now and then how far the run is."""
+    pace, events = Pace(), EventLines()
     due = time.monotonic() + SECONDS_PER_LINE
 
     def show(progress: Progress) -> None:
         nonlocal due
-        line, last = lines.line(progress), progress.summary.last
+        line, last = events.line(progress), progress.summary.last
         if line is not None and last is not None:
             is_alarm = any(not event.unconfirmed for event in last.events)
             say(line, "warning" if is_alarm else "info")
@@ -155,28 +140,3 @@ def _lines() -> Callable[[Progress], None]:
                 + f", {parts['rate']}")  # fmt: skip
 
     return show
-
-
-def _live(stack: ExitStack) -> Shows:
-    from rich.console import Console
-    from rich.live import Live
-
-    from kmeander.commands.live_screen import LiveScreen
-
-    console = Console(stderr=True)
-    screen = LiveScreen()
-    live = Live(
-        get_renderable=screen.now,
-        console=console,
-        transient=True,
-        refresh_per_second=8,
-        redirect_stdout=False,
-    )
-    stack.enter_context(live)
-
-    def show(progress: Progress) -> None:
-        line = screen.take(progress)
-        if line is not None:
-            console.print(line)  # stays, above the lines that change
-
-    return Shows(show, screen.begin)

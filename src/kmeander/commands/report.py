@@ -88,7 +88,7 @@ def report(
 
 def check_report(target: str) -> None:
     """Refuse a report that cannot be made, before anything is learned for it."""
-    if _format(None, target) is ReportFormat.html:
+    if _format(None, target, "--report") is ReportFormat.html:
         need_bokeh()
 
 
@@ -99,7 +99,7 @@ def write_report(steps: str, target: str) -> None:
     _write(_made(read_timeline(steps, None), _format(None, target), {}), target)
 
 
-def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:
+def _format(given: ReportFormat | None, out: str | None, option: str = "--out") -> ReportFormat:
     if given is not None:
         return given
     if out is None or out == "-":
@@ -107,8 +107,9 @@ def _format(given: ReportFormat | None, out: str | None) -> ReportFormat:
     ending = Path(out).suffix.lower()
     known = {f".{one.value}": one for one in ReportFormat} | {".htm": ReportFormat.html}
     if ending not in known:
+        way_out = ", or say --format" if option == "--out" else ""
         raise typer.BadParameter(
-            f"--out {out} ends in none of {', '.join(known)}: name it so, or say --format"
+            f"{option} {out} ends in none of {', '.join(known)}: name it so{way_out}"
         )
     return known[ending]
 

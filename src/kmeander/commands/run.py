@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kmeander.commands.panels import keywords, with_panels
-from kmeander.commands.progress import show_progress
 from kmeander.commands.reading_options import ReadingOptions
 from kmeander.commands.report import check_report, write_report
 from kmeander.commands.run_options import (
@@ -30,11 +29,13 @@ from kmeander.commands.run_options import (
 )
 from kmeander.commands.service import service_of_systemd
 from kmeander.commands.settings_file import write_settings
+from kmeander.commands.showing import show_progress
 from kmeander.commands.signals import stop_on_signals
 from kmeander.commands.watch import watched
 from kmeander.commands.words import LOGS, count, counted_events, end_on_alarm, log_as, say
 from kmeander.events import called
 from kmeander.exceptions import argument
+from kmeander.storage.filesystem import is_one
 
 if TYPE_CHECKING:
     from kmeander.records import Step
@@ -74,7 +75,7 @@ def run(
     """
     from kmeander.runs.api import run as run_stream
 
-    _check(model, outputs, terminal)
+    _check(source, model, outputs, terminal)
     if settings.write_config is not None:
         # Which refuses words that mean nothing.
         keywords(model, batches, columns, outputs, operation, ending, reading, origin)
@@ -125,12 +126,20 @@ def _warn(line: str) -> None:
     say(line, "warning")
 
 
-def _check(model: ModelOptions, outputs: OutputOptions, terminal: TerminalOptions) -> None:
+def _check(
+    source: str, model: ModelOptions, outputs: OutputOptions, terminal: TerminalOptions
+) -> None:
     """Refuse options that do not go together, or have no such value."""
     if terminal.log is not None and terminal.log not in LOGS:
         raise typer.BadParameter(f"--log must be text or json, got {terminal.log!r}")
     if terminal.report is not None:
         check_report(terminal.report)
+        others = [source, outputs.steps, outputs.assignments, outputs.centroids, outputs.model_out]
+        if any(other is not None and is_one(terminal.report, other) for other in others):
+            raise typer.BadParameter(
+                f"--report {terminal.report} would overwrite what the run reads or writes: name "
+                "another file"
+            )
         if outputs.checkpoint is not None and outputs.steps is None:
             raise typer.BadParameter(
                 "--report with --checkpoint needs --steps FILE: a run that goes on reports what "
