@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -188,12 +189,12 @@ class ChangeTest:
             for row in zip(cells.centres, self.cells.centres, self.cells.sd, strict=True)
         )
         if self.period and not renewed and still:
-            if self.in_season:
-                self.cycles = {p: [(0.25 * w, t) for w, t in some]
-                               for p, some in self.cycles.items()}  # fmt: skip
-                self.n_plain = self.period
             for phase, one in self.batches[-11:]:
                 self._add_to_cycles(phase, one)
+            if self.in_season:
+                self.cycles = {p: [(0.01 * w, t) for w, t in some]
+                               for p, some in self.cycles.items()}  # fmt: skip
+                self.n_plain = self.period + 11
             cells = self.cells
         else:
             self.cycles, self.n_plain = {}, 0
@@ -227,15 +228,22 @@ class ChangeTest:
             block = [*self.batches[n_before - m + 1 :], (self.phase, newest)]
             older = self._older(m)
             seasonal = self._usual(block)
+            in_season = seasonal is not None and not self.n_plain
             if scale == 0:
-                self.in_season = seasonal is not None
+                self.in_season = in_season
             now = self._sum((1.0, one) for _, one in block)
             size = math.fsum(now.mass)
-            which = 0 if seasonal is None else 1
-            self._compare(
-                found, scale, now, seasonal or older, size / (m * (usual_size or size)),
-                self.known[which], families[which],
-            )  # fmt: skip
+            more = size / (m * (usual_size or size))
+            baseline, which = (seasonal, 1) if in_season and seasonal else (older, 0)
+            self._compare(found, scale, now, baseline, more, self.known[which], families[which])
+            if seasonal is not None and not in_season:
+                # After a change past cycles may not hold: they only say what is no change.
+                beside: Found = {}
+                known = copy.deepcopy(self.known[1])
+                self._compare(beside, scale, now, seasonal, more, known, families[1])
+                for key, (value, z) in found.items():
+                    if key[1] == m:
+                        found[key] = (value, min(z, beside.get(key, (0.0, 0.0))[1]))
         n_far = self._far(found, far)
         self._trend(found)
         self._learn(newest, len(points))
@@ -251,7 +259,7 @@ class ChangeTest:
 
     def _usual(self, block: Sequence[tuple[int, Tally]]) -> Tally | None:
         """The same phases in past cycles, each with the mass of the batch beside it."""
-        if not self.period or self.n_plain or any(p not in self.cycles for p, _ in block):
+        if not self.period or any(p not in self.cycles for p, _ in block):
             return None
         parts = []
         for phase, one in block:

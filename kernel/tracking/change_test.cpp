@@ -42,12 +42,26 @@ constexpr double kSpreadRows = 0.25;
 constexpr double kLeastSpread = 1e-12;
 
 // What past cycles keep of their weight at a change.
-constexpr double kCyclesKept = 0.25;
+constexpr double kCyclesKept = 0.01;
 
 // A farthest row is at least so many times as far (squared) as any before.
 constexpr double kFarRatio = 2.0;
 
 double squared(double value) { return value * value; }
+
+// Leave only changes that another comparison of the same batches has found, too, as sure as the
+// less sure of the two.
+void keep_what_both_found(std::vector<FoundChange> &found, std::span<const FoundChange> other) {
+    std::erase_if(found, [&](FoundChange &change) {
+        const auto same = std::find_if(other.begin(), other.end(), [&](const FoundChange &one) {
+            return one.kind == change.kind && one.cell == change.cell &&
+                   (one.kind != FoundKind::kColumn || one.column == change.column);
+        });
+        if (same == other.end()) return true;
+        change.z = std::min(change.z, same->z);
+        return false;
+    });
+}
 
 }  // namespace
 
@@ -74,13 +88,14 @@ std::shared_ptr<const ChangeTest> ChangeTest::in_chapter(std::shared_ptr<const C
     if (keeps_cycles) {
         next->season_ = season_;
         next->n_plain_ = n_plain_;
-        if (in_season_) {  // it is not what it was in past cycles
-            next->season_.fade(kCyclesKept);
-            next->n_plain_ = period;
-        }
         // No later batch will be compared with a cycle that has these.
         for (auto batch = latest_.rbegin(); batch != latest_.rend(); ++batch)
             next->season_.add(batch->phase, *batch->sums);
+        if (in_season_) {  // it is not what it was in past cycles
+            next->season_.fade(kCyclesKept);
+            // Until there are later batches at every phase, where they come once no block has them.
+            next->n_plain_ = period + kScaleBatches.back() - 1;
+        }
     }
     const std::size_t d = cells_->d();
     for (const std::int32_t cell : renewed) {
@@ -130,17 +145,26 @@ ChangeTest::Outcome ChangeTest::after(const BatchView &batch, const Partition &a
             masses.push_back(another.sums->total_mass());
         }
         ScoreSums usual(cells_->k(), cells_->d());
-        const bool in_season =
-            period() > 0 && n_plain_ == 0 && season_.add_usual(phases, masses, usual);
+        const bool has_cycles = period() > 0 && season_.add_usual(phases, masses, usual);
+        const bool in_season = has_cycles && n_plain_ == 0;
         if (number == 0) next->in_season_ = in_season;
         const double rows = n_batches_ > 0.0 ? rows_ / n_batches_ : block.total_mass();
-        const Comparison scale = {
-            .number = number,
-            .newest = &block,
-            .older = in_season ? &usual : &older_[number],
-            .rows = block.total_mass() / (static_cast<double>(n_batches) * rows),
-            .known = &next->known_[in_season ? 1 : 0]};
-        next->test_scale(scale, levels, outcome.changes);
+        Comparison scale = {.number = number,
+                            .newest = &block,
+                            .older = in_season ? &usual : &older_[number],
+                            .rows = block.total_mass() / (static_cast<double>(n_batches) * rows),
+                            .known = &next->known_[in_season ? 1 : 0]};
+        std::vector<FoundChange> found;
+        next->test_scale(scale, levels, found);
+        if (has_cycles && !in_season && !found.empty()) {
+            Known known = next->known_[1];  // nothing is learned of cycles that may not hold
+            std::vector<FoundChange> beside_cycles;
+            scale.older = &usual;
+            scale.known = &known;
+            next->test_scale(scale, levels, beside_cycles);
+            keep_what_both_found(found, beside_cycles);
+        }
+        outcome.changes.insert(outcome.changes.end(), found.begin(), found.end());
     }
     outcome.n_far = next->test_far(std::move(far), outcome.changes);
     test_trend(outcome.changes);

@@ -211,7 +211,7 @@ def test_labels_are_carried_alike_from_models_and_from_files(seed: int, tmp_path
     """Through sleep, waking and what was dropped, from any batch to any later one."""
     stream = [*drifting_stream(24, seed=seed), *restless(30, seed, 3)]
     options = {**DEFAULTS, "rho": 0.5}
-    run(stream, 4, **options, steps=tmp_path / "steps.jsonl")
+    run(stream, 4, **options, prepare=None, steps=tmp_path / "steps.jsonl")
     model = FSKM(4, **options, random_state=0)
     steps, read = steps_of(model, stream), list(read_steps(tmp_path / "steps.jsonl"))
     for later in range(0, len(steps), 3):
@@ -296,6 +296,21 @@ def test_batches_of_means_and_capped_windows_are_tested() -> None:
             events += [(index, event.kind) for event in step.events]
         assert {index for index, _ in events} == {39}
         assert "moved" in {kind for _, kind in events}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_change_that_stays_is_reported_once_in_a_season(seed: int) -> None:
+    """Neither weekends after it nor the next cycles are taken for another."""
+    rng = np.random.default_rng(seed)
+    model = FSKM(3, **DEFAULTS, season=7, random_state=0)
+    alarmed = []
+    for day in range(80):
+        homes = np.array([[0.0 if day < 31 else 2.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
+        shares = [0.6, 0.2, 0.2] if day % 7 < 5 else [0.2, 0.2, 0.6]
+        points = homes[rng.choice(3, size=300, p=shares)] + rng.normal(size=(300, 2))
+        if model.step(Batch(day, points)).events:
+            alarmed.append(day)
+    assert alarmed == [5, 7, 31]  # of the first weekend nobody knows yet that it comes back
 
 
 def test_time_without_batches_is_part_of_the_cycle() -> None:
