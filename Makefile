@@ -19,7 +19,7 @@ RIVER ?=
 # QUICK=1 lets `make bench` run small shapes only, and write nothing down.
 QUICK ?=
 
-.PHONY: demo check quick test lint docs sanitize faults bench bench-spark experiment lock clean
+.PHONY: demo check quick test test-spark lint docs sanitize faults bench bench-spark experiment lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
@@ -30,6 +30,12 @@ check: lint quick
 quick: $(READY)
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup --ignore src/kmeander/spark \
 		-m "not spark and not browser and not kafka and not slow"
+
+# On Spark 3.5, 4.0 and the newest, each in local[2], on two executors and on Spark Connect; once in a while.
+test-spark: $(SPARK_READY)
+	set -e; for version in 3.5.7 4.0.1 newest; do \
+		for master in "local[2]" "local-cluster[2,1,1024]" connect; do .ci/spark $$version "$$master"; done; \
+	done
 
 # Everything; tests of one group, such as those on Spark, share a worker.
 test: $(SPARK_READY)

@@ -38,7 +38,7 @@ from pyspark.mllib.linalg import Vectors
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kmeander import PSKM, DriftStream, ForgetfulKMeans, simulate_drifts, skm_error
+from kmeander import PSKM, DriftStream, ForgetfulKMeans, Step, simulate_drifts, skm_error
 from kmeander import spark as ks
 from kmeander.arguments import generator_for
 from kmeander.experiments.datasets import load_datasets
@@ -104,6 +104,10 @@ class Run:
     driver: list[float] = field(default_factory=list)  # outside the job
     received: list[int] = field(default_factory=list)  # bytes that came to the driver
     cpu: list[float] = field(default_factory=list)  # processor time so far, after each batch
+    written: list[int] = field(default_factory=list)  # bytes of state, by each batch
+    remembered: list[int] = field(default_factory=list)  # rows or means in the window
+    errors: list[float] = field(default_factory=list)  # of the window
+    memory: list[int] = field(default_factory=list)  # MiB of this process, after each batch
 
     @property
     def trigger(self) -> float:
@@ -134,6 +138,11 @@ def cpu_seconds() -> float:
         ours |= more
 
 
+def resident_mib() -> int:
+    """Return what this process holds in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
+
+
 def triggers(query: Any) -> list[float]:
     query.awaitTermination()
     done = [one for one in query.recentProgress if one["numInputRows"] > 0]
@@ -149,6 +158,7 @@ def run_kmeander(
     learner_class: Any = Learner
     to_arrow, take = frame_class.toArrow, learner_class.take
     in_job = [0.0]
+    known: set[str] = set()
 
     def timed(frame: Any) -> Any:
         begun = time.perf_counter()
@@ -162,6 +172,16 @@ def run_kmeander(
         take(learner, frame, batch_id)
         run.driver.append(time.perf_counter() - begun - in_job[0])
         run.cpu.append(cpu_seconds())
+        run.memory.append(resident_mib())
+        run.remembered.append(learner._kept[1].window.n_points)
+        files = [file for part in ("model", "centroids") for file in Path(state, part).iterdir()]
+        run.written.append(sum(file.stat().st_size for file in files if file.name not in known))
+        known.update(file.name for file in files)
+
+    def told(step: Step, _: int) -> None:
+        assert step.centroids is not None and step.surrogate_error is not None
+        run.centroids.append(step.centroids)
+        run.errors.append(step.surrogate_error)
 
     frames = stream(spark, folder)
     frame_class.toArrow, learner_class.take = timed, taken
@@ -174,7 +194,7 @@ def run_kmeander(
                 checkpoint=state,
                 summary=summary,
                 coreset_size=size,
-                on_step=lambda step, _: run.centroids.append(step.centroids),  # type: ignore[arg-type]
+                on_step=told,
                 trigger={"availableNow": True},
             )
             run.seconds = triggers(query)
@@ -307,8 +327,11 @@ def cost(spark: SparkSession, n_rows: int, n_triggers: int) -> None:
     words += [f"{sums.cpu_of_one:.2f}", f"{coreset.cpu_of_one:.2f}"]
     words += [f"{coreset.cpu_of_one / sums.cpu_of_one:.2f}"]
     words += [f"{min(coreset.driver[1:]):.2f}", _mib(coreset)]
-    words += ["-"] * 3 if exact is None else [
-        f"{exact.trigger:.2f}", f"{min(exact.driver[1:]):.2f}", _mib(exact)
+    words += [f"{coreset.written[-1] / 2**20:.1f}"]
+    words += ["-"] * 5 if exact is None else [
+        f"{exact.trigger:.2f}", f"{min(exact.driver[1:]):.2f}", _mib(exact),
+        f"{exact.written[-1] / 2**20:.1f}",
+        f"{100 * statistics.mean(np.array(coreset.errors) / exact.errors - 1):.3f}",
     ]  # fmt: skip
     print(f"| {' | '.join(words)} |", flush=True)
 
@@ -328,7 +351,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["errors", "cost"])
     asked = parser.parse_args()
     spark = session()
-    if asked.only != "cost":
+    if asked.only in (None, "errors"):
         rng = np.random.default_rng(1)
         streams = [("mixture", mixture(rng, 5_000, rng.normal(scale=3.0, size=(10, 8))))]
         if asked.data is not None:
@@ -348,11 +371,12 @@ def main() -> None:
             statistics.mean(excess[name]) for name in ("kmeander, exact", "MLlib StreamingKMeans")
         )
         print(f"  asked: at most half of MLlib's; measured {ours / theirs:.2f} of it")
-    if asked.only != "errors":
+    if asked.only in (None, "cost"):
         print(f"\nA trigger of N rows x {COLUMNS}, K = {CLUSTERS}, in seconds\n")
         print(
             "| N | sums only | coreset | ratio | sums, CPU | coreset, CPU | ratio "
-            "| coreset, driver | MiB | exact | exact, driver | MiB |\n" + "|---" * 12 + "|"
+            "| coreset, driver | MiB | written | exact | exact, driver | MiB | written "
+            "| error of coresets, % |\n" + "|---" * 15 + "|"
         )
         for power in range(4, 6) if asked.quick else asked.powers:
             cost(spark, 10**power, min(3, asked.triggers) if power == 7 else asked.triggers)

@@ -197,3 +197,19 @@ def test_an_estimator_goes_on_from_means() -> None:
     model._model.step(compressed(drifting_stream(1)[0], 30, []).batch(1))
     assert len(model.partial_fit(drifting_stream(1)[0]).labels_) == 60
     assert model.step_.n_batches == 3
+
+
+def test_weights_of_rows_count_in_a_coreset(rng: np.random.Generator) -> None:
+    """A row of weight 3 is as good as three rows: masses, means and what they hide add up."""
+    points = rng.normal(size=(400, 3))
+    weights = rng.integers(1, 4, size=400).astype(float)
+    compressor = Compressor(20)
+    for begin in range(0, 400, 150):
+        compressor.add(points[begin : begin + 150], weights[begin : begin + 150])
+    found = compressor.coreset()
+    assert found is not None
+    assert found.masses.sum() == weights.sum()
+    assert found.n_rows == 400
+    np.testing.assert_allclose(found.masses @ found.means, weights @ points)
+    total = weights @ (points**2).sum(axis=1)
+    np.testing.assert_allclose(found.masses @ (found.means**2).sum(axis=1) + found.within, total)

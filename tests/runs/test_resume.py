@@ -321,7 +321,7 @@ def test_a_checkpoint_of_a_newer_kmeander_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         run(STREAM, **small(tmp_path))
     assert str(caught.value) == (
-        f"{file} has format 7, this kmeander 0.1.0 reads 1. Install a newer kmeander."
+        f"{file} has format 7, this kmeander 0.1.0 reads 2. Install a newer kmeander."
     )
     checkpoint.write(file, {**checkpoint.from_bytes(data, "x"), "layout": 9})
     with pytest.raises(CheckpointError) as caught:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +26,7 @@ from numpy.typing import NDArray
 from kmeander import FSKM, Batch, ForgetfulKMeans, Step
 from kmeander.kmeans.coreset import lexicographic
 from kmeander.storage import checkpoint
+from tests.kafka_broker import free_ports
 from tests.streams import drifting_stream
 
 if TYPE_CHECKING:
@@ -58,22 +64,35 @@ on_spark = [
 ]
 
 
+ROOT = Path(__file__).parents[2]
+CONNECT = "connect"  # a server of Spark Connect in a process of its own, with local[2]
+# Where sessions run whose tests do not say; `make test-spark` goes through all.
+MASTER = os.environ.get("KMEANDER_SPARK_MASTER", "local[2]")
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),  # workers import the tests, too
+    "spark.sql.streaming.minBatchesToRetain": "2",
+}
+
+
 @contextmanager
-def session(master: str) -> Iterator[SparkSession]:
+def session(master: str = MASTER, **more: str) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Workers import the tests, too.
-    root = str(Path(__file__).parents[2])
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.executorEnv.PYTHONPATH": root,
-        "spark.sql.streaming.minBatchesToRetain": "2",
-    }
+    settings = {**SETTINGS, **{name.replace("__", "."): value for name, value in more.items()}}
+    if master == CONNECT:
+        with connect_server(settings) as address:
+            spark = SparkSession.builder.remote(address).getOrCreate()
+            try:
+                yield spark
+            finally:
+                spark.stop()
+        return
     builder = SparkSession.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -83,6 +102,43 @@ def session(master: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def connect_server(settings: dict[str, str]) -> Iterator[str]:
+    """Run a server of Spark Connect, and yield its address."""
+    import pyspark
+
+    port = free_ports(1)[0]
+    settings = {**settings, "spark.connect.grpc.binding.port": str(port)}
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    if jar := os.environ.get("KMEANDER_SPARK_CONNECT_JAR"):  # which pyspark 3.5 does not hold
+        command += ["--jars", jar]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryFile() as said:
+        server = subprocess.Popen(
+            [*command, "spark-internal"], env=environment, stdout=said, stderr=said,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            until = time.monotonic() + 120
+            while not _answers(port):
+                if server.poll() is not None or time.monotonic() > until:
+                    said.seek(0)
+                    raise AssertionError(f"no Connect server: {said.read()[-2000:].decode()}")
+                time.sleep(0.2)
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
 def write_file(folder: Path, name: str, table: dict[str, Any] | pa.Table) -> None:
@@ -135,18 +191,30 @@ def learn_all(
     """Learn what there is, and return batch ids and Steps."""
     from kmeander import spark as ks
 
-    told: list[tuple[int, Step]] = []
-    query = ks.learn(
-        stream,
-        how.pop("features", COLUMNS),
-        model=estimator() if model is None else model,
-        checkpoint=folder,
-        trigger={"availableNow": True},
-        on_step=lambda step, batch_id: told.append((batch_id, step)),
-        **how,
-    )
-    query.awaitTermination()
-    return told
+    with tempfile.TemporaryDirectory() as told:
+        query = ks.learn(
+            stream,
+            how.pop("features", COLUMNS),
+            model=estimator() if model is None else model,
+            checkpoint=folder,
+            trigger={"availableNow": True},
+            on_step=Teller(told),
+            **how,
+        )
+        query.awaitTermination()
+        return [pickle.loads(file.read_bytes()) for file in sorted(Path(told).iterdir())]
+
+
+class Teller:
+    """Writes down Steps as they are told, in whatever process that is."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, step: Step, batch_id: int) -> None:
+        n_before = len(list(Path(self.folder).iterdir()))
+        file = Path(self.folder, f"{n_before:05}")
+        file.write_bytes(pickle.dumps((batch_id, step)))
 
 
 def state_bytes(model: Any) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kmeander import (
@@ -47,7 +48,7 @@ pytestmark = on_spark
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    with session("local[2]") as running:
+    with session() as running:
         yield running
 
 
@@ -59,9 +60,13 @@ def at_rest(spark: SparkSession, points: Array, n_partitions: int = 2) -> DataFr
 def collected(frame: DataFrame, features: Any = COLUMNS, **how: Any) -> Batch | None:
     from kmeander.spark.batches import Collector
     from kmeander.spark.columns import Features
+    from kmeander.spark.rows import RowReader
 
     settings = {"summary": "exact", "driver_bytes": 10**9, "coreset_size": 20, **how}
-    return Collector(Features.of(frame, features), **settings).batch(frame, 0)
+    found = Collector(RowReader(Features.of(frame, features)), **settings).collect(frame)
+    if found.n_bad:
+        raise InputError(found.example)
+    return found.batch(0)
 
 
 def learner(spark: SparkSession, folder: Path, **how: Any) -> Any:
@@ -69,14 +74,15 @@ def learner(spark: SparkSession, folder: Path, **how: Any) -> Any:
     from kmeander.spark.columns import Features
     from kmeander.spark.learning import Learner
     from kmeander.spark.models import centroid_checkpoints, model_checkpoints, model_of
+    from kmeander.spark.rows import RowReader
 
     frame = spark.createDataFrame([], SCHEMA)
     model = how.pop("model", model_of(estimator()))
     made = Learner(
         model,
-        Collector(Features.of(frame, COLUMNS), "exact", 10**9, 100),
-        model_checkpoints(spark, str(folder)),
-        centroid_checkpoints(spark, str(folder)),
+        Collector(RowReader(Features.of(frame, COLUMNS)), "exact", 10**9, 100),
+        model_checkpoints(folder),
+        centroid_checkpoints(folder),
         **how,
     )
     made.begin()
@@ -103,6 +109,7 @@ def test_exact_learns_what_the_local_model_learns_bit_for_bit(
     assert newest.feature_names_in_.tolist() == COLUMNS
 
 
+@pytest.mark.spark_core
 def test_a_stopped_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
     from kmeander import spark as ks
 
@@ -190,25 +197,19 @@ def test_columns_of_many_kinds_hold_the_same_points(spark: SparkSession) -> None
 
 def test_values_that_are_no_numbers_are_named(spark: SparkSession) -> None:
     frame = at_rest(spark, np.arange(60.0).reshape(20, 3), 3)
-    way_out = "drop or fill such rows before, as with frame.dropna(subset=[...])."
     cases = [
         (frame.selectExpr("x", "nullif(y, 31) y", "z"), COLUMNS,
-         f"column 'y' holds null, in the row [30, null, 32]. Every value must be present; "
-         f"{way_out}"),
+         "column 'y' holds null, in the row [30, null, 32]. Every value must be present"),
         (frame.selectExpr("x", "if(y = 31, double('nan'), y) y", "z"), COLUMNS,
-         f"column 'y' holds NaN, in the row [30, nan, 32]. Every value must be finite; "
-         f"{way_out}"),
+         "column 'y' holds NaN, in the row [30, nan, 32]. Every value must be finite"),
         (frame.selectExpr("x", "y", "if(y = 31, double('-inf'), z) z"), COLUMNS,
-         f"column 'z' holds -infinity, in the row [30, 31, -inf]. Every value must be finite; "
-         f"{way_out}"),
+         "column 'z' holds -infinity, in the row [30, 31, -inf]. Every value must be finite"),
         (frame.selectExpr("x", "y", "if(y = 31, 1e200D, z) z"), COLUMNS,
-         f"column 'z' holds 1e+200, in the row [30, 31, 1e+200]. Values must lie within ±1e+120; "
-         f"{way_out}"),
+         "column 'z' holds 1e+200, in the row [30, 31, 1e+200]. Values must lie within ±1e+120"),
         (frame.selectExpr("if(x = 30, null, array(x, y)) v"), "v",
-         f"column 'v' holds null. Every row must be there; {way_out}"),
+         "column 'v' holds null. Every row must be there"),
         (frame.selectExpr("array(x, nullif(y, 31)) v"), "v",
-         f"column 'v' holds at place 1 null, in the row [30, null]. Every value must be "
-         f"present; {way_out}"),
+         "column 'v' holds at place 1 null, in the row [30, null]. Every value must be present"),
         (frame.selectExpr("if(x = 30, array(x), array(x, y)) v"), "v",
          "column 'v' holds arrays of 1 and of 2 values. All rows need the same number."),
     ]  # fmt: skip
@@ -246,38 +247,61 @@ def test_columns_of_the_wrong_type_are_refused_at_once(spark: SparkSession) -> N
         collected(frame, [])
 
 
-def test_a_bad_row_ends_the_query_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    from pyspark.errors import StreamingQueryException
-
+@pytest.mark.spark_core
+def test_a_bad_row_ends_the_query_where_asked_and_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     batches = stream_of_points(3)
     batches[2][7, 1] = np.nan
     write_batches(tmp_path / "in", batches)
-    with pytest.raises(StreamingQueryException, match=r"column 'y' holds NaN, in the row \["):
-        learn_all(files(spark, tmp_path / "in"), tmp_path / "state", summary="exact")
+    how: dict[str, Any] = {"summary": "exact", "bad_rows": "error"}
+    with pytest.raises(InputError) as caught:
+        learn_all(files(spark, tmp_path / "in"), tmp_path / "state", **how)
+    row = ", ".join(f"{value:g}" for value in batches[2][7])
+    assert str(caught.value) == (
+        f"column 'y' holds NaN, in the row [{row}]. Every value must be finite; "
+        'bad_rows="skip" goes on without such rows.'
+    )
     model, _ = expected_model(batches[:2])
     newest = load(tmp_path / "state" / "model" / "batch-00000001.ckpt")
     assert state_bytes(newest._model) == state_bytes(model)
     # Without such rows it goes on, as if that batch had come without them.
-    stream = files(spark, tmp_path / "in").filter("NOT isnan(y)")
-    learn_all(stream, tmp_path / "state", summary="exact")
+    learn_all(files(spark, tmp_path / "in"), tmp_path / "state", summary="exact")
     batches[2] = np.delete(batches[2], 7, axis=0)
     model, _ = expected_model(batches)
     newest = load(tmp_path / "state" / "model" / "batch-00000002.ckpt")
     assert state_bytes(newest._model) == state_bytes(model)
 
 
+def test_a_column_of_another_type_in_a_later_file_is_said_in_a_sentence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = stream_of_points(2)
+    write_batches(tmp_path / "in", batches[:1])
+    whole = {name: batches[1][:, j] for j, name in enumerate(COLUMNS)}
+    write_file(tmp_path / "in", "00001", {**whole, "y": np.arange(len(batches[1]))})
+    with pytest.raises(InputError) as caught:
+        learn_all(files(spark, tmp_path / "in"), tmp_path / "state")
+    said = str(caught.value)
+    assert said.startswith("column 'y' is ") and "\n" not in said
+    assert "00001.parquet, while the schema of the stream says double. Write that file" in said
+
+
 # --- coresets and auto ---------------------------------------------------------------------------
 
 
 def test_a_coreset_is_that_of_its_partitions(spark: SparkSession) -> None:
+    from pyspark.sql.functions import spark_partition_id
+
     points = drifting_stream(1, n_points=500)[0]
     frame = at_rest(spark, points, 3).cache()
     batch = collected(frame, summary="coreset", coreset_size=30)
     assert batch is not None
     parts = []
-    for rows in frame.rdd.glom().collect():
+    dealt = frame.select("*", spark_partition_id().alias("part")).collect()
+    for number in sorted({row.part for row in dealt}):
         compressor = Compressor(30)
-        compressor.add(np.array([tuple(row) for row in rows]))
+        compressor.add(np.array([tuple(row)[:3] for row in dealt if row.part == number]))
         part = compressor.coreset()
         assert part is not None
         parts.append(part)
@@ -309,6 +333,7 @@ def test_auto_is_exact_within_its_budget_and_a_coreset_beyond(spark: SparkSessio
     even.unpersist()
 
 
+@pytest.mark.spark_core
 def test_a_stream_of_coresets_says_so_and_its_errors_are_near(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -413,55 +438,93 @@ def test_the_first_batches_may_be_too_small(spark: SparkSession, tmp_path: Path)
 # --- storage -------------------------------------------------------------------------------------
 
 
-def test_any_file_system_of_sparks_keeps_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
-    """Here Hadoop's view of a local folder; hdfs, s3a and the like go the same way."""
-    from kmeander.spark.storage import (
-        Checkpoints,
-        HadoopFolder,
-        LocalFolder,
-        folder_at,
-        newest_from_executor,
-        read_from_executor,
-    )
+def test_checkpoints_keep_the_newest_and_the_points_that_they_name(tmp_path: Path) -> None:
+    from kmeander.spark.storage import Checkpoints
 
-    path = tmp_path / "a folder"
-    place = HadoopFolder(spark, f"file://{path}")
-    assert isinstance(folder_at(spark, f"file://{path}"), LocalFolder)
-    assert isinstance(folder_at(spark, str(path)), LocalFolder)
-    for kind in (place, LocalFolder(str(path))):
-        for file in path.glob("*") if path.is_dir() else []:
-            file.unlink()
-        saved = Checkpoints(kind, kept=2)
-        assert saved.newest() is None
-        for batch_id in (-1, 0, 7, 12, 123_456_789):
-            saved.save(batch_id, {"points": np.arange(3.0), "batch": batch_id})
-            assert saved.newest() == batch_id
-        saved.save(123_456_789, {"points": np.ones(2), "batch": "again"})
-        assert saved.read(123_456_789)["batch"] == "again"
-        assert saved.read(12)["points"].tolist() == [0.0, 1.0, 2.0]
-        names = sorted(file.name for file in path.glob("*.ckpt"))
-        assert names == ["batch-00000012.ckpt", "batch-123456789.ckpt"]
-        assert newest_from_executor(kind.uri) == 123_456_789
-        assert read_from_executor(path.as_uri(), 12)["batch"] == 12
-    assert newest_from_executor((tmp_path / "nowhere").as_uri()) is None
+    folder = tmp_path / "a folder"
+    saved = Checkpoints(str(folder), kept=2)
+    assert (saved.newest(), saved.read_newest()) == (None, None)
+    arrays = [np.full((4, 2), float(n)) for n in range(5)]
+
+    def state(*numbers: int) -> dict[str, Any]:
+        window = {"points": [arrays[n] for n in numbers], "weights": [None] * len(numbers)}
+        return {"model": {"window": window}}
+
+    times: dict[str, int] = {}
+    for batch_id, numbers in ((-1, ()), (0, (0,)), (7, (0, 1)), (123_456_789, (0, 1, 2))):
+        saved.save(batch_id, state(*numbers))
+        assert saved.newest() == batch_id
+        assert len(list(folder.glob("points-*"))) == len(numbers)
+        for file in folder.glob("points-*"):  # once written, a batch is left alone
+            assert times.setdefault(file.name, file.stat().st_mtime_ns) == file.stat().st_mtime_ns
+    assert sorted(file.name for file in folder.glob("*.ckpt")) == [
+        "batch-00000007.ckpt", "batch-123456789.ckpt",
+    ]  # fmt: skip
+    other = Checkpoints(str(folder), kept=2)
+    found = other.read(7)["model"]["window"]["points"]
+    assert [points[0, 0] for points in found] == [0.0, 1.0]
+    # Another process goes on, and lets go of what no state names any more.
+    arrays[2:4] = [np.full((4, 2), 2.0), np.full((4, 2), 3.0)]
+    other.save(123_456_790, state(2, 3))
+    assert len(list(folder.glob("points-*"))) == 4  # 0 and 1 belong to the state before
+    other.save(123_456_791, state(3, 4))
+    assert len(list(folder.glob("points-*"))) == 3
+    assert other.read(123_456_790)["model"]["window"]["points"][0][0, 0] == 2.0
 
 
-def test_a_stream_is_learned_through_hadoops_file_system(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_written_for_a_batch_is_its_points_and_little_else(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Not the window: labels and bounds of that, at most 40 bytes a row remembered."""
+    taker = learner(spark, tmp_path)
+    rng = np.random.default_rng(0)
+    n_rows = 20_000
+    for batch_id in range(4):
+        points = rng.normal(size=(n_rows, 3)) + 5 * rng.integers(4, size=(n_rows, 1))
+        before = {file.name for file in tmp_path.rglob("*.*")}
+        taker.take(spark.createDataFrame(pd.DataFrame(points, columns=COLUMNS)), batch_id)
+        written = [file for file in tmp_path.rglob("*.*") if file.name not in before]
+        n_bytes = sum(file.stat().st_size for file in written)
+        n_remembered = taker._kept[1].window.n_points
+        assert n_bytes <= 2 * points.nbytes + 40 * n_remembered
+        model_file = tmp_path / "model" / f"batch-{batch_id:08}.ckpt"
+        assert model_file.stat().st_size <= 40 * n_remembered + 20_000
+    assert n_remembered == 4 * n_rows
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_checkpoint_may_be_named_as_spark_names_folders(
+    spark: SparkSession, tmp_path: Path, scheme: str
 ) -> None:
     from kmeander import spark as ks
-    from kmeander.spark import models
-    from kmeander.spark.storage import HadoopFolder
 
-    monkeypatch.setattr(models, "folder_at", HadoopFolder)
-    batches = stream_of_points(3)
+    batches = stream_of_points(2)
     write_batches(tmp_path / "in", batches)
-    learn_all(files(spark, tmp_path / "in"), (tmp_path / "state").as_uri())  # type: ignore[arg-type]
+    state: Any = f"{scheme}{tmp_path}/a state"
+    learn_all(files(spark, tmp_path / "in"), state)
     model, _ = expected_model(batches)
-    found = ks.load((tmp_path / "state").as_uri())
-    assert state_bytes(found._model) == state_bytes(model)
-    rows = ks.assign(at_rest(spark, batches[0]), (tmp_path / "state").as_uri()).collect()
+    assert state_bytes(ks.load(state)._model) == state_bytes(model)
+    assert (tmp_path / "a state" / "spark").is_dir()
+    rows = ks.assign(at_rest(spark, batches[0]), state).collect()
     assert len({row.cluster for row in rows}) > 1
+
+
+def test_a_checkpoint_on_the_drivers_disk_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    from kmeander.spark.storage import warn_of_own_disk
+
+    for place, master in (
+        ("/state", "local[2]"), ("s3a://bucket/state", "yarn"), ("/Volumes/a/b/state", "spark://h"),
+    ):  # fmt: skip
+        warn_of_own_disk(place, master)
+    assert not caplog.messages
+    for master in ("yarn", "local-cluster[2,1,1024]"):
+        warn_of_own_disk("/state", master)
+    assert caplog.messages[0] == (
+        "The checkpoint /state is on the disk of this machine, while Spark's master is yarn: a "
+        "driver that is started elsewhere would begin anew, without a word. Unless all machines "
+        "share that folder, name one on storage that they do (s3://, gs://, abfss://, hdfs://)."
+    )
+    assert len(caplog.messages) == 2
 
 
 def test_a_damaged_checkpoint_is_not_passed_over(spark: SparkSession, tmp_path: Path) -> None:
@@ -477,8 +540,7 @@ def test_a_damaged_checkpoint_is_not_passed_over(spark: SparkSession, tmp_path: 
         learner(spark, tmp_path)
     assert str(caught.value).startswith(f"{file} is damaged: its checksum does not match")
     assert str(caught.value).endswith(
-        f"Restore {file.as_uri()} from a copy; or remove it, to go on without what its batch has "
-        "taught."
+        f"Restore {file} from a copy; or remove it, to go on without what its batch has taught."
     )
 
 
@@ -490,7 +552,10 @@ def fitted() -> tuple[ForgetfulKMeans, Array]:
     return estimator().partial_fit(points), points
 
 
-def test_rows_are_assigned_as_the_model_predicts(spark: SparkSession) -> None:
+@pytest.mark.spark_core
+def test_rows_are_assigned_as_the_model_predicts(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql.functions import col
 
@@ -506,15 +571,16 @@ def test_rows_are_assigned_as_the_model_predicts(spark: SparkSession) -> None:
         ks.assign(vectors, model, "v"),
     ):
         assert found.columns[-3:] == ["cluster", "id", "distance"]
-        rows = found.drop("a.name", "v").toArrow().to_pandas().to_numpy()
+        rows = found.drop("a.name", "v").toPandas().to_numpy()
         assert len(rows) == len(points)
         assert (rows[:, 3] == model.predict(rows[:, :3])).all()
         ids = getattr(model, "cluster_ids_", np.arange(4))
         assert (rows[:, 4] == ids[rows[:, 3].astype(int)]).all()
         distances = model.transform(rows[:, :3]).min(axis=1)
         np.testing.assert_array_equal(rows[:, 5], distances)
-    plan = ks.assign(frame, model, COLUMNS)._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("ArrowEvalPython") == 1
+    capsys.readouterr()
+    ks.assign(frame, model, COLUMNS).explain()
+    assert capsys.readouterr().out.count("ArrowEvalPython") == 1
 
 
 def test_rows_that_are_no_points_have_no_cluster(spark: SparkSession) -> None:
@@ -566,6 +632,7 @@ def test_assigning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> No
         ks.assign(frame, model, ["x", "y"]).collect()
 
 
+@pytest.mark.spark_core
 def test_sql_assigns_rows(spark: SparkSession, tmp_path: Path) -> None:
     from kmeander import spark as ks
 
@@ -585,6 +652,7 @@ def test_sql_assigns_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert row.s.asDict() == {"cluster": None, "id": None, "distance": None}
 
 
+@pytest.mark.spark_core
 def test_a_streaming_frame_is_told_the_newest_model_at_each_micro_batch(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -595,21 +663,22 @@ def test_a_streaming_frame_is_told_the_newest_model_at_each_micro_batch(
     taker = learner(spark, tmp_path / "state")
     taker.take(at_rest(spark, batches[0]), 0)
     write_batches(tmp_path / "in", batches)
-    found: list[bool] = []
+    found = tmp_path / "found"  # on Spark Connect it is another process that looks
 
     def check(frame: DataFrame, batch_id: int) -> None:
         rows: Array = np.array(frame.select("x", "y", "z", "cluster").collect())
-        centroids = ks.load(str(tmp_path / "state"), spark=spark).cluster_centers_
+        centroids = ks.load(str(tmp_path / "state")).cluster_centers_
         expected = np.argmin(((rows[:, np.newaxis, :3] - centroids) ** 2).sum(axis=2), axis=1)
-        found.append(bool((rows[:, 3] == expected).all()))
+        with found.open("a") as file:
+            file.write(f"{bool((rows[:, 3] == expected).all())} ")
         if batch_id < 2:
-            taker.take(at_rest(spark, batches[batch_id + 1]), batch_id + 1)
+            taker.take(at_rest(frame.sparkSession, batches[batch_id + 1]), batch_id + 1)
 
     assigned = ks.assign(files(spark, tmp_path / "in").repartition(3), str(tmp_path / "state"))
     query = assigned.writeStream.foreachBatch(check)
     started = query.option("checkpointLocation", str(tmp_path / "q")).trigger(availableNow=True)
     started.start().awaitTermination()
-    assert found == [True, True, True]
+    assert found.read_text().split() == ["True"] * 3
     (before, after) = (
         ks.load(str(tmp_path / "state")).cluster_centers_,
         expected_model(batches)[0].centroids,
@@ -654,29 +723,25 @@ def test_learning_says_what_it_needs(spark: SparkSession, tmp_path: Path) -> Non
     assert not (tmp_path / "state").exists()
 
 
-def test_executors_that_have_no_kmeander_are_told_of(spark: SparkSession) -> None:
+def test_what_spark_says_in_many_lines_is_said_in_one() -> None:
     from pyspark.errors import PythonException
 
     from kmeander import StreamError
-    from kmeander.spark.batches import Collector
-    from kmeander.spark.columns import Features
+    from kmeander.spark.sessions import records_of
 
-    class Elsewhere:
+    class Job:
         def __init__(self, problem: str) -> None:
             self.problem = problem
-
-        def select(self, *_: Any) -> Elsewhere:
-            return self
-
-        def mapInArrow(self, *_: Any) -> Elsewhere:  # noqa: N802
-            return self
 
         def toArrow(self) -> None:  # noqa: N802
             raise PythonException(self.problem)
 
-    features = Features.of(at_rest(spark, np.zeros((1, 3))), COLUMNS)
-    collector = Collector(features, "exact", 1, 1)
+    def failing(problem: str) -> Any:
+        return records_of(Job(problem))  # type: ignore[arg-type]
+
     with pytest.raises(StreamError, match="Python of Spark's executors cannot import kmeander"):
-        collector.batch(Elsewhere("No module named 'kmeander'"), 0)  # type: ignore[arg-type]
+        failing("ModuleNotFoundError: No module named 'kmeander'")
+    with pytest.raises(InputError, match=r"^y holds nothing\.$"):
+        failing("Traceback\n  File\nkmeander.exceptions.InputError: y holds nothing.\n\n\tat x")
     with pytest.raises(PythonException, match="out of disk"):
-        collector.batch(Elsewhere("out of disk"), 0)  # type: ignore[arg-type]
+        failing("out of disk")

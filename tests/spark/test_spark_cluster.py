@@ -138,7 +138,7 @@ with session("local[2]") as spark:
     save = Checkpoints.save
 
     def dying(self, batch_id, state):
-        here = self.place.uri.endswith("/model") and batch_id == batch
+        here = self.folder.endswith("/model") and batch_id == batch
         if here and moment == "before":
             die()
         save(self, batch_id, state)

@@ -16,6 +16,7 @@ from tests.spark.streams import (
     estimator,
     files,
     learn_all,
+    on_spark,
     session,
     stream_of_points,
     write_batches,
@@ -24,12 +25,12 @@ from tests.spark.streams import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = on_spark
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    with session("local[2]") as made:
+    with session() as made:
         yield made
 
 

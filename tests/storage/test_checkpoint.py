@@ -66,7 +66,7 @@ def test_messages_say_what_is_wrong() -> None:
         b"PK\x03\x04 something else entirely": (
             "m.ckpt is not a kmeander checkpoint: it does not begin with 'KMEANDER'."
         ),
-        newer: ("m.ckpt has format 7, this kmeander 0.1.0 reads 1. Install a newer kmeander."),
+        newer: ("m.ckpt has format 7, this kmeander 0.1.0 reads 2. Install a newer kmeander."),
         data[:-40]: (
             f"m.ckpt is damaged: its checksum does not match its contents ({len(data) - 40} "
             "bytes). Use an older copy."
@@ -149,3 +149,33 @@ def test_a_folder_is_no_checkpoint(tmp_path: Path) -> None:
         f"{tmp_path} is a folder, a checkpoint is a file. A model's file is what "
         "kmeander.run(model_out=...) writes."
     )
+
+
+def test_arrays_may_lie_in_files_of_their_own(tmp_path: Path) -> None:
+    points = np.arange(6.0).reshape(3, 2)
+    name = checkpoint.file_of(points)
+    assert name == checkpoint.file_of(points.copy()) != checkpoint.file_of(points.reshape(2, 3))
+    state = {"window": [checkpoint.Elsewhere(name), None], "n": 1}
+    checkpoint.write(tmp_path / "state.ckpt", state)
+    with pytest.raises(CheckpointError) as caught:
+        checkpoint.read(tmp_path / "state.ckpt")
+    assert str(caught.value) == (
+        f"{tmp_path}/{name} is missing, in which {tmp_path}/state.ckpt has left some of its "
+        "points. Use an older copy of both."
+    )
+    checkpoint.write(tmp_path / name, {"array": points})
+    found = checkpoint.read(tmp_path / "state.ckpt")
+    assert found["n"] == 1
+    assert found["window"][0].tobytes() == points.tobytes()
+    assert checkpoint.read(tmp_path / "state.ckpt", fetches=False) == state
+    # Who knows nothing of such files refuses the state; one without them stays as it was.
+    assert (tmp_path / "state.ckpt").read_bytes()[8:12] == b"\2\0\0\0"
+    assert (tmp_path / name).read_bytes()[8:12] == b"\1\0\0\0"
+    checkpoint.write(tmp_path / name, {"array": 3})
+    with pytest.raises(CheckpointError, match=r"holds no array\. Use an older copy\."):
+        checkpoint.read(tmp_path / "state.ckpt")
+    for outside in ("../other.ckpt", "points-1.array", 3):
+        named: Any = checkpoint.Elsewhere(outside)  # type: ignore[arg-type]
+        checkpoint.write(tmp_path / "state.ckpt", {"points": named})
+        with pytest.raises(CheckpointError, match="is no name of a file of points"):
+            checkpoint.read(tmp_path / "state.ckpt")

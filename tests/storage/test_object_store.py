@@ -332,3 +332,30 @@ def test_a_store_that_nothing_reaches_is_one_sentence(
         "s3://bucket/x.csv: nothing here reaches s3:// (Install s3fs to access S3). pip install "
         "'kmeander[s3]'."
     )
+
+
+def test_where_files_are_seen_while_they_are_written_they_are_written_aside() -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Half(MemoryFileSystem):  # type: ignore[misc]
+        """Dies in the middle of a file, as a process that is killed."""
+
+        dies = False
+
+        def put_file(self, lpath: str, rpath: str) -> None:
+            data = Path(lpath).read_bytes()
+            self.pipe_file(rpath, data[: len(data) // 2] if self.dies else data)
+            if self.dies:
+                raise KeyboardInterrupt
+
+    store = Half(skip_instance_cache=True)
+    files = object_store.ObjectStore(store, in_parts=True)
+    for text in (b"first", b"second"):
+        with files.written("/aside/state.ckpt") as file:
+            file.write(text)
+    store.dies = True
+    with pytest.raises(KeyboardInterrupt), files.written("/aside/state.ckpt") as file:
+        file.write(b"third")
+    with files.open("/aside/state.ckpt") as file:
+        assert file.read() == b"second"
+    assert [name for name in files.names("/aside") if not name.startswith(".")] == ["state.ckpt"]

@@ -16,8 +16,8 @@ import numpy as np
 
 from kmeander import _kernel
 from kmeander.arguments import whole_number
-from kmeander.arrays import Centroids, Masses, Points
-from kmeander.records import Batch
+from kmeander.arrays import Centroids, Masses, Points, Weights
+from kmeander.records import Batch, Times
 
 # Rows are compressed as soon as there is this number for each mean: few enough to stay in the cache
 # and in memory, many enough that one pass leaves little to choose for the next.
@@ -42,7 +42,7 @@ class Coreset:
     within: float
     n_rows: int
 
-    def batch(self, index: int, elapsed: float = 1.0) -> Batch:
+    def batch(self, index: int, elapsed: float = 1.0, times: Times | None = None) -> Batch:
         """Return it as a batch that a model can learn."""
         return Batch.of_means(
             index,
@@ -51,6 +51,7 @@ class Coreset:
             within=self.within,
             n_rows=self.n_rows,
             elapsed=elapsed,
+            times=times,
         )
 
 
@@ -75,15 +76,21 @@ class Compressor:
     def __init__(self, size: int) -> None:
         self.size = whole_number("size", size, at_least=1, meaning="the most means of a coreset")
         self._rows: list[Points] = []
+        self._weights: list[Weights] = []
         self._n_waiting = 0
         self._means: list[Coreset] = []
 
-    def add(self, block: Points) -> None:
-        """Take the rows of `block`, finite and in C order; they must not change afterwards."""
+    def add(self, block: Points, weights: Weights | None = None) -> None:
+        """Take the rows of `block`, finite and in C order; they must not change afterwards.
+
+        Where one block has weights, all have.
+        """
         limit = _ROWS_PER_MEAN * self.size
         for begin in range(0, len(block), limit):
             piece = block[begin : begin + limit]
             self._rows.append(piece)
+            if weights is not None:
+                self._weights.append(weights[begin : begin + limit])
             self._n_waiting += len(piece)
             if self._n_waiting >= limit:
                 self._compress_rows()
@@ -96,8 +103,9 @@ class Compressor:
 
     def _compress_rows(self) -> None:
         rows: Any = np.concatenate(self._rows)  # all float32 or all float64
-        self._means.append(_compressed(rows, None, 0.0, len(rows), self.size))
-        self._rows, self._n_waiting = [], 0
+        weights = np.concatenate(self._weights) if self._weights else None
+        self._means.append(_compressed(rows, weights, 0.0, len(rows), self.size))
+        self._rows, self._weights, self._n_waiting = [], [], 0
         if len(self._means) == _ROWS_PER_MEAN:
             whole = merged(self._means, self.size)
             assert whole is not None

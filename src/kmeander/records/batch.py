@@ -124,6 +124,7 @@ class Batch:
         within: float,
         n_rows: int,
         elapsed: float = 1.0,
+        times: Times | None = None,
     ) -> Batch:
         """Make a batch that is a summary: weighted means of rows that stayed elsewhere.
 
@@ -138,7 +139,8 @@ class Batch:
             of any centroids. Errors include it.
         n_rows : int
             Rows behind all means.
-        elapsed : float, default=1.0
+        elapsed, times
+            As for `Batch`.
 
         Examples
         --------
@@ -146,7 +148,7 @@ class Batch:
         >>> batch.n_points, batch.n_rows
         (2, 3)
         """
-        batch = cls(index, means, masses, elapsed)
+        batch = cls(index, means, masses, elapsed, times=times)
         vars(batch).update(
             within=finite_number(
                 "within",

@@ -23,7 +23,7 @@ class Message:
     """One message of a topic."""
 
     value: bytes
-    key: bytes
+    key: bytes | None
     headers: list[tuple[str, bytes]]
 
 
@@ -175,6 +175,7 @@ class TransactionalDelivery(Delivery):
         self._producer.begin_transaction()
         try:
             super().send(messages)
+            self._before_commit()
             self._until_done(self._producer.commit_transaction)
         except confluent_kafka.KafkaException as error:
             what = error.args[0]
@@ -184,6 +185,9 @@ class TransactionalDelivery(Delivery):
             self._failure = None
             return False
         return True
+
+    def _before_commit(self) -> None:
+        """Add to the transaction what is not a message."""
 
     def _is_hopeless(self) -> bool:
         """Whether a message would fail again, because of what it is."""
@@ -205,3 +209,54 @@ class TransactionalDelivery(Delivery):
                 if not error.args[0].retriable():
                     raise
                 self._endure()
+
+
+class OnceDelivery(TransactionalDelivery):
+    """Numbered batches of messages, each once, whoever sends them and however often they begin.
+
+    With the messages of a batch its number is committed, in the same transaction, as the offset of
+    a group of this name: who begins anew knows from it what has arrived.
+
+    Parameters
+    ----------
+    brokers, is_stopped, name
+        As for `TransactionalDelivery`.
+    """
+
+    def __init__(self, brokers: Brokers, is_stopped: Callable[[], bool], name: str) -> None:
+        # First, since it ends a transaction that was left open.
+        super().__init__(brokers, is_stopped, name)
+        self._group = brokers.client("Consumer", {"group.id": name, "enable.auto.commit": False})
+        self._number = -1
+
+    def newest(self) -> int:
+        """Return the number of the newest batch that has arrived; -1 where none has."""
+        from confluent_kafka import TopicPartition
+
+        place = TopicPartition(self._brokers.address.topic, 0)
+        (found,) = self._brokers.ask(
+            lambda seconds: self._group.committed([place], timeout=seconds), SECONDS
+        )
+        return int(found.offset) - 1 if found.offset >= 0 else -1
+
+    def send_once(self, number: int, messages: Sequence[Message]) -> bool:
+        """Send the messages of a batch, unless they have arrived; say whether they had not."""
+        if number <= self.newest():
+            return False
+        self._number = number
+        self.send(messages)
+        return True
+
+    def _before_commit(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        place = TopicPartition(self._brokers.address.topic, 0, self._number + 1)
+        group = self._group.consumer_group_metadata()
+        self._until_done(
+            lambda seconds: self._producer.send_offsets_to_transaction([place], group, seconds)
+        )
+
+    def close(self) -> None:
+        """Let go of both clients."""
+        self._group.close()
+        super().close()

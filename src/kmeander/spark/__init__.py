@@ -1,7 +1,8 @@
 """The same model on Spark Structured Streaming: one micro-batch, one job, one step.
 
 `learn` follows a stream and keeps its model in a checkpoint, `assign` adds the cluster of each row
-to any frame, `register` does so in SQL, `load` returns the newest model as an estimator.
+to any frame, `register` does so in SQL, `load` returns the newest model as an estimator, and
+`KafkaRows` sends rows with their clusters to a topic, each once.
 """
 
 from __future__ import annotations
@@ -19,12 +20,19 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from kmeander.spark.assigning import assign, register
+    from kmeander.spark.kafka import KafkaRows
     from kmeander.spark.learning import learn
     from kmeander.spark.models import load
 
-__all__ = ["assign", "learn", "load", "register"]
+__all__ = ["KafkaRows", "assign", "learn", "load", "register"]
 
-_HOMES = {"assign": "assigning", "learn": "learning", "load": "models", "register": "assigning"}
+_HOMES = {
+    "KafkaRows": "kafka",
+    "assign": "assigning",
+    "learn": "learning",
+    "load": "models",
+    "register": "assigning",
+}
 
 
 # Executors import modules of this package, too, and need none of these.

@@ -6,24 +6,21 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
+import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
-from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.functions import pandas_udf
 
 from kmeander.estimators import ForgetfulKMeans
 from kmeander.estimators.base import model_of
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.spark import labelling
 from kmeander.spark.columns import Features
-from kmeander.spark.labelling import NAMES, RESULT, Fixed, fixed_at, interleaved
+from kmeander.spark.labelling import NAMES, RESULT, Fixed, fixed_at, newest_at, table_of
 from kmeander.spark.models import centroid_checkpoints
-from kmeander.spark.storage import newest_from_executor
+from kmeander.spark.sessions import check_version
 
 _VERSION, _HIDDEN = "__kmeander_version__", "__kmeander__"
-# Its stub asks for an argument that is there for compatibility alone.
-_function: Any = arrow_udf
-Assigned = Callable[[pa.Array], pa.Array]
 
 
 def assign(
@@ -54,23 +51,30 @@ def assign(
         ``distance`` the way to it. All three are null where a value is null, NaN or infinite, and
         while the model has no clusters yet.
     """
+    check_version(frame.sparkSession)
     if isinstance(model, ForgetfulKMeans):
         columns = features if features is not None else _known_columns(model)
         found = Features.of(frame, columns)
         return with_clusters(frame, found, _fixed(model), prefix=prefix)
-    path = _path_of(model)
-    saved = centroid_checkpoints(frame.sparkSession, path)
+    saved = centroid_checkpoints(_path_of(model))
     if features is None:
-        newest = saved.newest()
+        newest = saved.read_newest()
         if newest is None:
             raise InputError(
-                f"features must be given: {path} holds no centroids yet that would name the "
-                "columns."
+                f"features must be given: {os.fspath(model)} holds no centroids yet that would "
+                "name the columns."
             )
-        features = saved.read(newest)["columns"]
+        features = newest[1]["columns"]
     found = Features.of(frame, features)
-    versioned = frame.withColumn(_VERSION, _newest_version(saved.place.uri, frame.sparkSession))
-    result = _clusters_by_version(found, saved.place.uri)
+    folder = saved.folder
+
+    def assigned(versions: pd.Series, *columns: pd.Series) -> pd.DataFrame:
+        number = versions.iloc[0] if len(versions) else None
+        fixed = None if number is None or number < 0 else fixed_at(folder, int(number))
+        return labelling.assigned(table_of(columns, found.all_float32), fixed)
+
+    versioned = frame.crossJoin(F.broadcast(_newest_version(folder, frame.sparkSession)))
+    result = _function(assigned, RESULT)(F.col(_VERSION), *found.as_columns())
     return _expanded(versioned, result, prefix).drop(_VERSION)
 
 
@@ -78,7 +82,8 @@ def with_clusters(
     frame: DataFrame, features: Features, fixed: Fixed, *, prefix: str = ""
 ) -> DataFrame:
     """Add the three columns by a model that stays as it is."""
-    return _expanded(frame, _function(_assigned_by(fixed), RESULT)(features.array()), prefix)
+    assigned = _function(_assigned_by(fixed, features.all_float32), RESULT)
+    return _expanded(frame, assigned(*features.as_columns()), prefix)
 
 
 def register(
@@ -96,60 +101,49 @@ def register(
         A model that has learned, or the checkpoint of `learn`, whose newest model is taken now:
         register again to take a newer one.
     """
+    check_version(spark)
     if isinstance(model, ForgetfulKMeans):
         fixed = _fixed(model)
     else:
-        path = _path_of(model)
-        saved = centroid_checkpoints(spark, path)
-        newest = saved.newest()
+        newest = centroid_checkpoints(_path_of(model)).read_newest()
         if newest is None:
-            raise InputError(f"{path} holds no centroids yet: no batch has been learned there.")
-        fixed = Fixed.from_state(saved.read(newest))
-    assigned = _assigned_by(fixed)
-
-    def of_columns(*columns: pa.Array) -> pa.Array:
-        if len(columns) == 1 and pa.types.is_list(columns[0].type):
-            return assigned(columns[0])
-        return assigned(interleaved(columns))
-
-    spark.udf.register(name, _function(of_columns, RESULT))
+            raise InputError(
+                f"{os.fspath(model)} holds no centroids yet: no batch has been learned there."
+            )
+        fixed = Fixed.from_state(newest[1])
+    spark.udf.register(name, _function(_assigned_by(fixed), RESULT))
 
 
-def _assigned_by(fixed: Fixed) -> Assigned:
-    """Return the function of a block of rows; Spark broadcasts it with the centroids inside."""
+def _function(of: Callable[..., Any], result: str) -> Any:
+    """Make a function of Spark's; pandas' are those that 3.5, 4.x and Connect all have."""
+    of.__annotations__ = dict.fromkeys(of.__annotations__, pd.Series)
+    of.__annotations__["return"] = pd.Series if result == "bigint" else pd.DataFrame
+    make: Any = pandas_udf  # whose many overloads know no annotations that are made here
+    return make(of, result)
 
-    def assigned(block: pa.Array) -> pa.Array:
-        return labelling.assigned(block, fixed)
+
+def _assigned_by(fixed: Fixed, all_float32: bool | None = None) -> Callable[..., pd.DataFrame]:
+    """Return the function of columns; Spark broadcasts it with the centroids inside."""
+
+    def assigned(*columns: pd.Series) -> pd.DataFrame:
+        return labelling.assigned(table_of(columns, all_float32), fixed)
 
     return assigned
 
 
-def _newest_version(uri: str, spark: SparkSession) -> Column:
-    """Return the number of the newest model in a checkpoint.
+def _newest_version(folder: str, spark: SparkSession) -> DataFrame:
+    """Return a row with the number of the newest model in a checkpoint; -1 where there is none.
 
-    Asked by a subquery: Spark computes it once for each micro-batch, before any row, so that all
-    tasks get the same.
+    Joined to a frame, as a broadcast: Spark computes it once for each micro-batch, before any row,
+    so that all tasks get the same.
     """
 
-    def version(ones: pa.Array) -> pa.Array:
-        return pa.array([newest_from_executor(uri)] * len(ones), pa.int64())
+    def version(ones: pd.Series) -> pd.Series:
+        newest = newest_at(folder)
+        return pd.Series([-1 if newest is None else newest] * len(ones), dtype="int64")
 
     ask = _function(version, "bigint").asNondeterministic()
-    newest = spark.range(1).select(ask("id")).scalar()
-    # Spark must not move the subquery into the arguments of another Python function, whose tasks
-    # cannot compare it with others; what looks like chance stays where it is.
-    return newest + F.floor(F.rand(0)).cast("bigint")
-
-
-def _clusters_by_version(features: Features, uri: str) -> Column:
-    """Return the struct of a row by the model that its version names."""
-
-    def assigned(block: pa.Array, versions: pa.Array) -> pa.Array:
-        number = versions[0].as_py() if len(versions) else None
-        return labelling.assigned(block, None if number is None else fixed_at(uri, number))
-
-    result: Column = _function(assigned, RESULT)(features.array(), F.col(_VERSION))
-    return result
+    return spark.range(1).coalesce(1).select(ask("id").alias(_VERSION))
 
 
 def _expanded(frame: DataFrame, result: Column, prefix: str) -> DataFrame:

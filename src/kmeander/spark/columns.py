@@ -11,15 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls them
 from pyspark.sql import types as T  # noqa: N812
 
-from kmeander import _kernel
-from kmeander.arrays import LARGEST_VALUE, Points, flaw_of
+from kmeander.arrays import Points
 from kmeander.exceptions import InputError, InputTypeError
 from kmeander.preparation import Column as TableColumn
 from kmeander.preparation import Rows
 from kmeander.wire.arrow import to_numpy
 
 _NUMBERS = (T.NumericType, T.BooleanType)
-_SHOWN = 8  # values of a bad row that a message shows
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,9 @@ class Features:
         try:
             types = [field.dataType for field in frame.select(*columns).schema]
         except Exception as error:
-            if getattr(error, "getCondition", lambda: None)() is None:
+            # The name of this was another before Spark 4.
+            named = getattr(error, "getCondition", getattr(error, "getErrorClass", None))
+            if named is None or named() is None:
                 raise
             raise InputError(
                 f"features {list(columns)} are not all columns of the frame, which has "
@@ -61,10 +61,10 @@ class Features:
             return cls(columns, "vector", all_float32=False)
         if len(columns) == 1 and isinstance(types[0], T.ArrayType):
             element = types[0].elementType
-            _need_number(columns[0], element, "array of ")
+            need_number(columns[0], element, "array of ")
             return cls(columns, "array", isinstance(element, T.FloatType))
         for name, kind in zip(columns, types, strict=True):
-            _need_number(name, kind)
+            need_number(name, kind)
         return cls(columns, "numbers", all(isinstance(kind, T.FloatType) for kind in types))
 
     @property
@@ -72,65 +72,27 @@ class Features:
         """Names of the features, where each has a column."""
         return list(self.columns) if self.kind == "numbers" else None
 
-    def array(self) -> Column:
-        """Return the features of a row as one array of numbers."""
+    def as_columns(self) -> list[Column]:
+        """Return the features of a row as columns of numbers, or as one of arrays."""
         number = "float" if self.all_float32 else "double"
         if self.kind == "numbers":
-            return F.array(*(F.col(name).cast(number) for name in self.columns))
+            return [F.col(name).cast(number) for name in self.columns]
         if self.kind == "array":
-            return F.col(self.columns[0]).cast(f"array<{number}>")
+            return [F.col(self.columns[0]).cast(f"array<{number}>")]
         from pyspark.ml.functions import vector_to_array
 
-        return vector_to_array(F.col(self.columns[0]))
+        return [vector_to_array(F.col(self.columns[0]))]
+
+    def array(self) -> Column:
+        """Return the features of a row as one array of numbers."""
+        columns = self.as_columns()
+        return F.array(*columns) if self.kind == "numbers" else columns[0]
 
     def rows(self, points: Points) -> Rows:
         """Return points as rows to be prepared; an array or Vector keeps one unit."""
         if self.kind == "numbers":
             return Rows.of_numbers(points, self.columns)
         return Rows((TableColumn(self.columns[0], "vector", points.shape[1]),), points)
-
-    def points(self, block: pa.ListArray) -> Points:
-        """Return a block as points, or say which value is none."""
-        rows = rows_of(block)
-        if rows is None:
-            raise self._why_no_table(block)
-        position = _kernel.first_beyond(rows, LARGEST_VALUE) if rows.size else -1
-        if position >= 0:
-            row, column = divmod(position, rows.shape[1])
-            value = float(rows[row, column])
-            place = self._place(column, value, rows[row].tolist())
-            raise InputError(f"{place} {flaw_of(value).rule}; {_WAY_OUT}")
-        return rows
-
-    def _why_no_table(self, block: pa.ListArray) -> InputError:
-        rows = block.to_pylist()
-        for row in rows:
-            if row is None:
-                return InputError(
-                    f"column {self.columns[0]!r} holds null. Every row must be there; {_WAY_OUT}"
-                )
-            if None in row:
-                place = self._place(row.index(None), None, row)
-                return InputError(f"{place} {flaw_of(None).rule}; {_WAY_OUT}")
-        return self.unequal_lengths({len(row) for row in rows})
-
-    def unequal_lengths(self, lengths: Collection[int]) -> InputError:
-        """Return the error for rows of these lengths, two or more."""
-        return unequal_lengths(f"column {self.columns[0]!r}", lengths)
-
-    def _place(self, column: int, value: float | None, row: Sequence[float | None]) -> str:
-        where = (
-            f"column {self.columns[column]!r} holds"
-            if self.kind == "numbers"
-            else f"column {self.columns[0]!r} holds at place {column}"
-        )
-        shown = ", ".join("null" if x is None else f"{x:g}" for x in row[:_SHOWN])
-        more = ", ..." if len(row) > _SHOWN else ""
-        written = "null" if value is None else flaw_of(value).shown  # SQL's word for nothing
-        return f"{where} {written}, in the row [{shown}{more}]."
-
-
-_WAY_OUT = "drop or fill such rows before, as with frame.dropna(subset=[...])."
 
 
 def unequal_lengths(where: str, lengths: Collection[int]) -> InputError:
@@ -165,7 +127,8 @@ def _is_vector(kind: T.DataType) -> bool:
     return isinstance(kind, T.UserDefinedType) and kind.simpleString() == "vector"
 
 
-def _need_number(name: str, kind: T.DataType, before: str = "") -> None:
+def need_number(name: str, kind: T.DataType, before: str = "") -> None:
+    """Refuse a column of another type."""
     if isinstance(kind, _NUMBERS):
         return
     raise InputTypeError(

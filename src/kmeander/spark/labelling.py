@@ -1,6 +1,7 @@
-"""Which cluster the rows of an Arrow block are in: what executors do for `assign`.
+"""Which cluster the rows of a block of columns are in: what executors do for `assign`.
 
-Nothing here needs scikit-learn, which a worker would take half a second to import.
+Nothing here needs scikit-learn, which a worker would take half a second to import; pandas it has
+already, where Spark calls these.
 """
 
 from __future__ import annotations
@@ -8,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from kmeander.arrays import LARGEST_VALUE, Centroids, Points
@@ -20,9 +20,11 @@ from kmeander.kmeans.lloyd import nearest
 from kmeander.kmeans.metric import EUCLIDEAN, Metric, metric_of
 from kmeander.models.base import StreamModel
 from kmeander.preparation import FittedPreparation, Rows
-from kmeander.spark.columns import rows_of, unequal_lengths
-from kmeander.spark.storage import read_from_executor
-from kmeander.wire.arrow import to_arrow, to_numpy
+from kmeander.spark.columns import unequal_lengths
+from kmeander.spark.storage import Checkpoints
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESULT = "cluster int, id bigint, distance double"
 NAMES = ("cluster", "id", "distance")
@@ -60,6 +62,11 @@ class Fixed:
             return points
         return self.preparation.prepared(Rows(self.preparation.columns, points)).points
 
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether a row may lack values."""
+        return self.preparation is not None and self.preparation.rules.missing == "median"
+
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Fixed:
         """Make it from what `state` returned."""
@@ -90,76 +97,88 @@ def _ids_of(model: StreamModel) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=8)
-def fixed_at(uri: str, batch_id: int) -> Fixed:
+def fixed_at(folder: str, batch_id: int) -> Fixed:
     """Return centroids of a checkpoint; a worker lives on and needs each but once."""
-    return Fixed.from_state(read_from_executor(uri, batch_id))
+    return Fixed.from_state(Checkpoints(folder, 1).read(batch_id))
 
 
-def assigned(block: pa.Array, fixed: Fixed | None) -> pa.Array:
-    """Return cluster, id and distance of each row of a block."""
-    n_rows = len(block)
-    clusters, distances = np.zeros(n_rows, np.int32), np.zeros(n_rows)
-    bad = np.ones(n_rows, dtype=bool)
-    if fixed is not None:
-        points, good = _good_rows(block)
+def newest_at(folder: str) -> int | None:
+    """Return the id of the newest centroids of a checkpoint."""
+    return Checkpoints(folder, 1).newest()
+
+
+def table_of(columns: Sequence[pd.Series], all_float32: bool | None = None) -> Points:
+    """Return columns of numbers, or one of arrays, as a table; NaN where nothing is there.
+
+    By default it is of 32-bit floats where all columns are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table_of([pd.Series([1.0, None]), pd.Series([2, 3])]).tolist()
+    [[1.0, 2.0], [nan, 3.0]]
+    >>> table_of([pd.Series([np.array([1.0, 2.0]), None])]).tolist()
+    [[1.0, 2.0], [nan, nan]]
+    """
+    if len(columns) == 1 and columns[0].dtype == object:
+        rows = columns[0].tolist()
+        known = [row for row in rows if isinstance(row, np.ndarray | list)]
+        if known or all(row is None for row in rows):
+            return _table_of_arrays(rows, known, all_float32)
+    if all_float32 is None:
+        all_float32 = all(column.dtype == np.float32 for column in columns)
+    table = np.empty((len(columns[0]), len(columns)), np.float32 if all_float32 else np.float64)
+    for place, column in enumerate(columns):
+        table[:, place] = np.asarray(column.to_numpy(), dtype=table.dtype)  # None becomes NaN
+    return table
+
+
+def _table_of_arrays(rows: list[Any], known: list[Any], all_float32: bool | None) -> Points:
+    lengths = {len(row) for row in known}
+    if len(lengths) > 1:
+        raise unequal_lengths("the feature column", lengths)
+    if all_float32 is None:
+        all_float32 = bool(known) and getattr(known[0], "dtype", None) == np.float32
+    width = max(lengths, default=0)
+    table = np.full((len(rows), width), np.nan, np.float32 if all_float32 else np.float64)
+    if known:
+        there = np.fromiter((row is not None for row in rows), dtype=bool, count=len(rows))
+        table[there] = np.array(known, dtype=table.dtype)
+    return table
+
+
+def assigned(table: Points, fixed: Fixed | None) -> pd.DataFrame:
+    """Return cluster, id and distance of each row of a table."""
+    import pandas as pd
+
+    n_rows = len(table)
+    clusters, distances = np.zeros(n_rows, np.int32), np.full(n_rows, np.nan)
+    good = np.zeros(n_rows, dtype=bool)
+    # Rows of nothing, or of none, have a width that says nothing.
+    if fixed is not None and table.shape[1]:
+        if table.shape[1] != fixed.n_features:
+            raise InputError(
+                f"the features have {table.shape[1]} values, the model has learned "
+                f"{fixed.n_features}."
+            )
+        beyond: Any = np.abs(table) > LARGEST_VALUE
+        missing: Any = np.isnan(table)
+        good = ~beyond.any(axis=1)
+        good &= ~missing.all(axis=1) if fixed.fills_gaps else ~missing.any(axis=1)
+        rows = np.ascontiguousarray(table if good.all() else table[good])
+        points = fixed.prepared(rows)
+        lost = fixed.metric.has_no_place(points)
+        if lost.any():
+            good[np.flatnonzero(good)[lost]], points = False, points[~lost]
         if len(points):
-            if points.shape[1] != fixed.n_features:
-                raise InputError(
-                    f"the features have {points.shape[1]} values, the model has learned "
-                    f"{fixed.n_features}."
-                )
             # One thread: a task is one of many on its machine.
-            points = fixed.prepared(points)
-            lost = fixed.metric.has_no_place(points)
-            if lost.any():
-                good[np.flatnonzero(good)[lost]], points = False, points[~lost]
             labels, squared = nearest(fixed.metric.points(points), fixed.centroids, 1)
-            clusters[good], distances[good], bad = labels, fixed.metric.distances(squared), ~good
+            clusters[good], distances[good] = labels, fixed.metric.distances(squared)
     ids = np.zeros(n_rows, np.int64) if fixed is None else fixed.ids[clusters]
-    mask = pa.array(bad.tolist(), pa.bool_()) if bad.any() else None
-    return pa.StructArray.from_arrays(
-        [_masked(values, mask) for values in (clusters, ids, distances)], names=list(NAMES)
+    return pd.DataFrame(
+        {
+            "cluster": pd.arrays.IntegerArray(clusters, ~good),
+            "id": pd.arrays.IntegerArray(ids, ~good),
+            "distance": distances,
+        }
     )
-
-
-def _masked(values: NDArray[Any], mask: pa.Array | None) -> pa.Array:
-    column = to_arrow(values)
-    if mask is None:
-        return column
-    import pyarrow.compute as pc
-
-    return pc.if_else(mask, pa.scalar(None, column.type), column)
-
-
-def _good_rows(block: pa.Array) -> tuple[Points, NDArray[np.bool_]]:
-    """Return the rows that are points, and which those are."""
-    table = rows_of(block)
-    if table is None:  # seldom, and not in a hurry: row by row
-        known = [None if row is None or None in row else row for row in (block.to_pylist())]
-        good = np.array([row is not None for row in known], dtype=bool)
-        complete = [row for row in known if row is not None]
-        lengths = {len(row) for row in complete}
-        if len(lengths) > 1:
-            raise unequal_lengths("the feature column", lengths)
-        dtype = np.float32 if pa.types.is_float32(block.type.value_type) else np.float64
-        rows: Any = np.array(complete, dtype=dtype).reshape(len(complete), -1)
-    else:
-        rows, good = table, np.ones(len(table), dtype=bool)
-    finite = (np.abs(rows) <= LARGEST_VALUE).all(axis=1) if rows.size else np.zeros(0, dtype=bool)
-    if not finite.all():
-        good[np.flatnonzero(good)[~finite]] = False
-        rows = rows[finite]
-    return np.ascontiguousarray(rows), good
-
-
-def interleaved(columns: Sequence[pa.Array]) -> pa.Array:
-    """Return columns of numbers as one of arrays."""
-    all_float32 = all(pa.types.is_float32(column.type) for column in columns)
-    kind = pa.float32() if all_float32 else pa.float64()
-    wide = [column.cast(kind) for column in columns]
-    nulls = np.column_stack([to_numpy(column.is_null()) for column in wide])
-    rows = np.column_stack([to_numpy(column.fill_null(np.nan)) for column in wide])
-    rows[nulls] = np.nan  # which is as good as null: no cluster
-    values = to_arrow(rows.ravel())
-    offsets = to_arrow(np.arange(len(rows) + 1, dtype=np.int32) * np.int32(rows.shape[1]))
-    return pa.ListArray.from_arrays(offsets, values)

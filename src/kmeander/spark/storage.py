@@ -1,133 +1,64 @@
-"""Folders of checkpoints, one file per batch id, wherever Spark keeps its own."""
+"""Folders of checkpoints, one file per batch id, and the points of a batch in files of their own.
+
+A state names the files of its points by their contents, so a batch that is remembered is written
+when it comes and not again; what is written at each trigger is labels, bounds and sums.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import re
-import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from pyspark.sql import SparkSession
+from numpy.typing import NDArray
 
 from kmeander.exceptions import CheckpointError
 from kmeander.storage import checkpoint, filesystem_of
-from kmeander.storage.filesystem import joined
+from kmeander.storage.filesystem import is_address, joined
 
+_LOG = logging.getLogger("kmeander.spark")
 _NAME = re.compile(r"batch-(-1|\d{8,})\.ckpt")
+_POINTS = re.compile(r"points-[0-9a-f]{40}\.array")
+# Folders of Databricks that every machine sees; Spark takes them without a scheme.
+_SEEN_BY_ALL = ("/Volumes/", "/dbfs/", "/Workspace/")
 
 
-def _name(batch_id: int) -> str:
-    return f"batch-{batch_id:08}.ckpt" if batch_id >= 0 else "batch--1.ckpt"
+def place_of(path: str | os.PathLike[str]) -> str:
+    """Return a path as the storage room takes it: an address, or an absolute path of this machine.
 
-
-class StateFolder(Protocol):
-    """A folder: plain, or of any file system that Spark knows."""
-
-    uri: str
-
-    def names(self) -> list[str]:
-        """Return the names of the files in it; none where it is not there yet."""
-
-    def write(self, name: str, state: dict[str, Any]) -> None:
-        """Write a file as a whole: it is there, complete, or it is not."""
-
-    def read(self, name: str) -> dict[str, Any]:
-        """Return the state in a file."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-
-
-class LocalFolder:
-    """A folder that the driver sees as a folder."""
-
-    def __init__(self, path: str) -> None:
-        self.path = str(Path(path).absolute())
-        self.uri = Path(self.path).as_uri()
-        self._files = filesystem_of(self.path)
-
-    def names(self) -> list[str]:
-        """Return the names of the files in it."""
-        return self._files.names(self.path)
-
-    def write(self, name: str, state: dict[str, Any]) -> None:
-        """Write a file as a whole."""
-        self._files.make_folder(self.path)
-        checkpoint.write(joined(self.path, name), state)
-
-    def read(self, name: str) -> dict[str, Any]:
-        """Return the state in a file."""
-        return checkpoint.read(joined(self.path, name))
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self._files.remove([joined(self.path, name)])
-
-
-class HadoopFolder:
-    """A folder of a Hadoop file system (hdfs, s3a, abfs, ...), reached through Spark's JVM."""
-
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        jvm: Any = spark._jvm
-        self._path: Any = jvm.org.apache.hadoop.fs.Path
-        root = self._path(path)
-        self._files: Any = root.getFileSystem(spark._jsc.hadoopConfiguration())
-        self._root: Any = self._files.makeQualified(root)
-        self.uri = str(self._root.toUri().toString())
-
-    @property
-    def scheme(self) -> str:
-        """Return how addresses in it begin."""
-        return str(self._root.toUri().getScheme())
-
-    @property
-    def plain(self) -> str:
-        """Return the path without scheme and host."""
-        return str(self._root.toUri().getPath())
-
-    def names(self) -> list[str]:
-        """Return the names of the files in it."""
-        if not self._files.exists(self._root):
-            return []
-        return [str(found.getPath().getName()) for found in self._files.listStatus(self._root)]
-
-    def write(self, name: str, state: dict[str, Any]) -> None:
-        """Write a file as a whole."""
-        target, aside = self._at(name), self._at(f".{name}.aside")
-        with tempfile.TemporaryDirectory() as folder:
-            # By way of a file: bytes through the gateway would be spelt out as text.
-            local = Path(folder) / name
-            checkpoint.write(local, state)
-            self._files.mkdirs(self._root)
-            self._files.copyFromLocalFile(False, True, self._path(f"file://{local}"), aside)
-        if self._files.exists(target):
-            self._files.delete(target, False)
-        if not self._files.rename(aside, target):
-            raise CheckpointError(f"{target.toString()} cannot be written: renaming it failed.")
-
-    def read(self, name: str) -> dict[str, Any]:
-        """Return the state in a file."""
-        with tempfile.TemporaryDirectory() as folder:
-            local = Path(folder) / name
-            self._files.copyToLocalFile(False, self._at(name), self._path(f"file://{local}"), True)
-            return checkpoint.from_bytes(local.read_bytes(), f"{self.uri}/{name}")
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self._files.delete(self._at(name), False)
-
-    def _at(self, name: str) -> Any:
-        return self._path(self._root, name)
-
-
-def folder_at(spark: SparkSession, path: str) -> StateFolder:
-    """Return the folder that Spark, too, would take `path` for.
-
-    So a path without a scheme lies in Spark's default file system, which on a cluster is often not
-    the local one.
+    Examples
+    --------
+    >>> place_of("file:///state/readings/"), place_of("dbfs:/state"), place_of("s3a://bucket/state")
+    ('/state/readings', '/dbfs/state', 's3a://bucket/state')
     """
-    place = HadoopFolder(spark, path)
-    return LocalFolder(place.plain) if place.scheme == "file" else place
+    text = os.fspath(path).rstrip("/")
+    for scheme, root in (("file:", "/"), ("dbfs:", "/dbfs/")):
+        if text.startswith(scheme):
+            return root + text.removeprefix(scheme).lstrip("/")
+    return text if is_address(text) else str(Path(text).absolute())
+
+
+def spark_path(place: str) -> str:
+    """Return what Spark calls such a place, whatever file system it takes a bare path for."""
+    return place if is_address(place) or place.startswith(_SEEN_BY_ALL) else f"file://{place}"
+
+
+def warn_of_own_disk(place: str, master: str) -> None:
+    """Say so where a checkpoint is on one disk of a cluster, which another driver does not see."""
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        return
+    if is_address(place) or place.startswith(_SEEN_BY_ALL):
+        return
+    _LOG.warning(
+        "The checkpoint %s is on the disk of this machine, while Spark's master is %s: a driver "
+        "that is started elsewhere would begin anew, without a word. Unless all machines share "
+        "that folder, name one on storage that they do (s3://, gs://, abfss://, hdfs://).",
+        place,
+        master or "unknown",
+    )
 
 
 class Checkpoints:
@@ -135,18 +66,27 @@ class Checkpoints:
 
     Parameters
     ----------
-    place : StateFolder
+    folder : str
+        As `place_of` returns it.
     kept : int
         How many are kept.
     """
 
-    def __init__(self, place: StateFolder, kept: int) -> None:
-        self.place = place
+    def __init__(self, folder: str, kept: int) -> None:
+        self.folder = folder
         self.kept = kept
+        # Names of the arrays last saved or read, by identity, which holds as long as they do.
+        self._files: dict[int, tuple[NDArray[Any], str]] = {}
+        self._named_by: dict[int, set[str]] = {}  # what the states that are kept name
 
     def newest(self) -> int | None:
         """Return the id of the newest batch saved."""
-        return newest_of(self.place.names())
+        return max(self._ids(), default=None)
+
+    def _ids(self) -> list[int]:
+        names = filesystem_of(self.folder).names(self.folder)
+        found = (_NAME.fullmatch(name) for name in names)
+        return sorted(int(match[1]) for match in found if match is not None)
 
     def read(self, batch_id: int) -> dict[str, Any]:
         """Return the state after that batch.
@@ -154,48 +94,105 @@ class Checkpoints:
         Unlike a run of its own source, a stream of Spark's cannot be asked for older rows: where
         the newest state is damaged the one before would miss a batch, so that is not taken for it.
         """
-        name = _name(batch_id)
+        path = self._path(batch_id)
         try:
-            return self.place.read(name)
+            lean = checkpoint.read(path, fetches=False)
+            arrays = {
+                name: checkpoint.array_at(joined(self.folder, name), path)
+                for name in sorted(_files_in(lean))
+            }
         except checkpoint.NewerFormatError:
             raise
         except CheckpointError as error:
             raise CheckpointError(
-                f"{error} Restore {self.place.uri}/{name} from a copy; or remove it, to go on "
-                "without what its batch has taught."
+                f"{error} Restore {path} from a copy; or remove it, to go on without what its "
+                "batch has taught."
             ) from error
+        self._named_by[batch_id] = set(arrays)
+        self._files = {id(array): (array, name) for name, array in arrays.items()}
+        return _with_points(lean, lambda one: arrays[one.name] if _is_elsewhere(one) else one)
 
-    def save(self, batch_id: int, state: dict[str, Any]) -> None:
+    def read_newest(self) -> tuple[int, dict[str, Any]] | None:
+        """Return the newest batch id and its state, while others may be written and removed."""
+        while True:
+            newest = self.newest()
+            if newest is None:
+                return None
+            try:
+                return newest, self.read(newest)
+            except (CheckpointError, FileNotFoundError):
+                if self.newest() == newest:
+                    raise
+
+    def save(self, batch_id: int, state: Mapping[str, Any]) -> None:
         """Write the state after a batch, then let go of old ones."""
-        self.place.write(_name(batch_id), state)
-        for old in ids_of(self.place.names())[: -self.kept]:
-            self.place.remove(_name(old))
+        files = filesystem_of(self.folder)
+        files.make_folder(self.folder)
+        there = {name for name in files.names(self.folder) if _POINTS.fullmatch(name)}
+        known: dict[int, tuple[NDArray[Any], str]] = {}
+
+        def written(array: NDArray[Any]) -> checkpoint.Elsewhere:
+            name = self._name_of(array)
+            known[id(array)] = (array, name)
+            if name not in there:
+                checkpoint.write(joined(self.folder, name), {"array": array})
+                there.add(name)
+            return checkpoint.Elsewhere(name)
+
+        checkpoint.write(self._path(batch_id), _with_points(state, written))
+        self._files = known
+        self._named_by[batch_id] = {name for _, name in known.values()}
+        self._let_go(there)
+
+    def _name_of(self, array: NDArray[Any]) -> str:
+        found = self._files.get(id(array))
+        return checkpoint.file_of(array) if found is None else found[1]
+
+    def _let_go(self, points: set[str]) -> None:
+        ids = self._ids()
+        files, kept = filesystem_of(self.folder), ids[-self.kept :]
+        files.remove(self._path(old) for old in ids[: -self.kept])
+        self._named_by = {one: self._named(one) for one in kept}
+        unused = points.difference(*self._named_by.values())
+        files.remove(joined(self.folder, name) for name in sorted(unused))
+
+    def _named(self, batch_id: int) -> set[str]:
+        if batch_id not in self._named_by:
+            return _files_in(checkpoint.read(self._path(batch_id), fetches=False))
+        return self._named_by[batch_id]
+
+    def _path(self, batch_id: int) -> str:
+        name = f"batch-{batch_id:08}.ckpt" if batch_id >= 0 else "batch--1.ckpt"
+        return joined(self.folder, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_files": {}, "_named_by": {}}
 
 
-def ids_of(names: list[str]) -> list[int]:
-    """Return the batch ids that files are named after, in order."""
-    found = (_NAME.fullmatch(name) for name in names)
-    return sorted(int(match[1]) for match in found if match is not None)
+def _is_elsewhere(one: Any) -> bool:
+    return isinstance(one, checkpoint.Elsewhere)
 
 
-def newest_of(names: list[str]) -> int | None:
-    """Return the largest of those ids."""
-    return max(ids_of(names), default=None)
+def _window_of(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the window of the model in a state, if there is one."""
+    model = state.get("model")
+    window = model.get("window") if isinstance(model, Mapping) else None
+    return window if isinstance(window, Mapping) else None
 
 
-def read_from_executor(uri: str, batch_id: int) -> dict[str, Any]:
-    """Return a state where there is no JVM to ask, by Arrow's file systems."""
-    from pyarrow import fs
-
-    system, path = fs.FileSystem.from_uri(uri)
-    with system.open_input_file(f"{path}/{_name(batch_id)}") as file:
-        return checkpoint.from_bytes(file.read(), f"{uri}/{_name(batch_id)}")
+def _files_in(state: Mapping[str, Any]) -> set[str]:
+    """Return the files that hold points and weights of the batches in a state."""
+    window = _window_of(state) or {"points": (), "weights": ()}
+    return {one.name for one in (*window["points"], *window["weights"]) if _is_elsewhere(one)}
 
 
-def newest_from_executor(uri: str) -> int | None:
-    """Return the id of the newest state where there is no JVM to ask."""
-    from pyarrow import fs
-
-    system, path = fs.FileSystem.from_uri(uri)
-    found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    return newest_of([info.base_name for info in found])
+def _with_points(state: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a state with points and weights of its batches changed, where there are any."""
+    window = _window_of(state)
+    if window is None:
+        return dict(state)
+    changed = {
+        key: [None if one is None else change(one) for one in window[key]]
+        for key in ("points", "weights")
+    }
+    return {**state, "model": {**state["model"], "window": {**window, **changed}}}

@@ -3,6 +3,9 @@
 The file: the magic word, the format number (4 bytes) and the length of the header (8 bytes),
 both little-endian, the header as JSON, the arrays one after the other, and the SHA-256 of all
 before it. In the header an array is ``{"$array": n}``, and ``arrays[n]`` is its type and shape.
+
+Format 2 is that with arrays in files of their own beside it, ``{"$file": name}``: what does not
+change from one checkpoint to the next is written once.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ import hashlib
 import json
 import math
 import os
+import re
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,15 +27,26 @@ from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.json_text import from_json
 from kmeander.plain_values import PlainValues, is_whole
 from kmeander.storage import filesystem_of
-from kmeander.storage.filesystem import split
+from kmeander.storage.filesystem import joined, split
 
 MAGIC = b"KMEANDER"
-FORMAT = 1
+FORMAT = 2  # the newest; a state that is one file is still written as format 1
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
-_ARRAY = "$array"
+_ARRAY, _FILE = "$array", "$file"
+_FILE_NAME = re.compile(r"points-[0-9a-f]{40}\.array")
 _LONGEST = 2**40  # of an array, in each direction
 _DTYPES = {"<f8", "<f4", "<i4", "<i8"}
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An array of a state that lies in a file of its own."""
+
+    name: str
+
+
+Fetch = Callable[[str], NDArray[Any]]
 
 
 class NotACheckpointError(CheckpointError):
@@ -52,7 +69,7 @@ def _parts(state: dict[str, Any]) -> list[bytes | memoryview]:
     plain = _without_arrays(state, arrays)
     described = [{"dtype": array.dtype.str, "shape": list(array.shape)} for array in arrays]
     header = json.dumps({"state": plain, "arrays": described}, allow_nan=False).encode()
-    prefix = _PREFIX.pack(MAGIC, FORMAT, len(header))
+    prefix = _PREFIX.pack(MAGIC, FORMAT if _names_files(plain) else 1, len(header))
     filled = [array.data.cast("B") for array in arrays if array.size]
     return [prefix, header, *filled]
 
@@ -64,8 +81,11 @@ def _digest(parts: list[bytes | memoryview]) -> bytes:
     return checksum.digest()
 
 
-def from_bytes(data: bytes, name: str) -> dict[str, Any]:
-    """Return the state that `data` holds; `name` is used in messages."""
+def from_bytes(data: bytes, name: str, fetch: Fetch | None = None) -> dict[str, Any]:
+    """Return the state that `data` holds; `name` is used in messages.
+
+    `fetch` returns the array in a file of that name; without it such arrays stay `Elsewhere`.
+    """
     if len(data) < _PREFIX.size or not data.startswith(MAGIC):
         raise NotACheckpointError(
             f"{name} is not a kmeander checkpoint: it does not begin with {MAGIC.decode()!r}."
@@ -79,7 +99,7 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
             "Install a newer kmeander."
         )
     body, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
-    if hashlib.sha256(body).digest() != digest or number != FORMAT:
+    if hashlib.sha256(body).digest() != digest or number < 1:
         raise CheckpointError(
             f"{name} is damaged: its checksum does not match its contents ({len(data)} bytes). "
             "Use an older copy."
@@ -88,7 +108,7 @@ def from_bytes(data: bytes, name: str) -> dict[str, Any]:
     try:
         header = from_json(body[_PREFIX.size : start])
         arrays = _arrays(header["arrays"], body, start)
-        state: dict[str, Any] = _with_arrays(header["state"], arrays)
+        state: dict[str, Any] = _with_arrays(header["state"], arrays, fetch or Elsewhere)
         if not isinstance(state, dict):
             raise InputError("its state is no object.")
     except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -139,8 +159,8 @@ def clear(path: str | os.PathLike[str]) -> None:
     filesystem_of(os.fspath(path)).clear(os.fspath(path))
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the state in the file at `path`."""
+def read(path: str | os.PathLike[str], *, fetches: bool = True) -> dict[str, Any]:
+    """Return the state in the file at `path`, and in those beside it unless told otherwise."""
     name = os.fspath(path)
     files = filesystem_of(name)
     found = files.info(name)
@@ -149,8 +169,37 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{name} is a folder, a checkpoint is a file. A model's file is what "
             f"{argument('model_out', of='run')} writes."
         )
+    folder, _ = split(name)
+
+    def fetch(beside: str) -> NDArray[Any]:
+        return array_at(joined(folder, beside), name)
+
     with files.open(name) as file:
-        return from_bytes(file.read(), name)
+        data = file.read()
+    return from_bytes(data, name, fetch if fetches else None)
+
+
+def file_of(array: NDArray[Any]) -> str:
+    """Return the name of the file for an array of its own: its contents decide."""
+    plain = np.ascontiguousarray(array)
+    checksum = hashlib.sha256(f"{plain.dtype.str}{plain.shape}".encode())
+    if plain.size:
+        checksum.update(plain.data.cast("B"))
+    return f"points-{checksum.hexdigest()[:40]}.array"
+
+
+def array_at(path: str, named_by: str) -> NDArray[Any]:
+    """Return the array in a file of its own; `named_by` is the checkpoint that names it."""
+    try:
+        array = read(path, fetches=False).get("array")
+    except FileNotFoundError:
+        raise CheckpointError(
+            f"{path} is missing, in which {named_by} has left some of its points. Use an older "
+            "copy of both."
+        ) from None
+    if not isinstance(array, np.ndarray):
+        raise CheckpointError(f"{path} holds no array. Use an older copy.")
+    return array
 
 
 def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
@@ -160,6 +209,8 @@ def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
             raise CheckpointError(f"an array of type {value.dtype} cannot be stored.")
         arrays.append(little)
         return {_ARRAY: len(arrays) - 1}
+    if isinstance(value, Elsewhere):
+        return {_FILE: value.name}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):
@@ -169,14 +220,26 @@ def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
     return value
 
 
-def _with_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
+def _with_arrays(value: Any, arrays: list[NDArray[Any]], fetch: Callable[[str], Any]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:
             number = value[_ARRAY]
             if not is_whole(number) or not 0 <= number < len(arrays):
                 raise InputError(f"there is no array {shown(number)}.")
             return arrays[number]
-        return {key: _with_arrays(item, arrays) for key, item in value.items()}
+        if value.keys() == {_FILE}:
+            name = value[_FILE]
+            if not isinstance(name, str) or not _FILE_NAME.fullmatch(name):
+                raise InputError(f"{shown(name)} is no name of a file of points.")
+            return fetch(name)
+        return {key: _with_arrays(item, arrays, fetch) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_arrays(item, arrays) for item in value]
+        return [_with_arrays(item, arrays, fetch) for item in value]
     return value
+
+
+def _names_files(plain: Any) -> bool:
+    """Whether a state has an array that is elsewhere."""
+    if isinstance(plain, dict):
+        return plain.keys() == {_FILE} or any(map(_names_files, plain.values()))
+    return isinstance(plain, list) and any(map(_names_files, plain))

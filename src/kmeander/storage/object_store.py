@@ -1,7 +1,8 @@
-"""Files on object stores (``s3://``, ``gs://``, ``abfs://``), reached through fsspec.
+"""Files on object stores (``s3://``, ``gs://``, ``abfs://``) and ``hdfs://``, through fsspec.
 
 An object is put as a whole and is then there for good, so nothing is written aside and renamed:
-its name decides. Nothing can be appended to.
+its name decides. Nothing can be appended to. On HDFS a file is there while it is written, so there
+it is written aside.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from kmeander.exceptions import InputError
-from kmeander.storage.filesystem import FileInfo, FileSystem, InUseError, joined
+from kmeander.storage.filesystem import FileInfo, FileSystem, InUseError, joined, split
 from kmeander.storage.local import LOCK, LocalFileSystem
 
 # The extra that installs what reaches a scheme.
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
 # What can be read, perhaps, but neither listed nor written.
 WEB = ("http", "https", "ftp")
+
+_IN_ADDRESS = {"account_name", "host", "port", "user"}
+_IN_PARTS = {"hdfs", "viewfs"}
 
 
 class ObjectStore(FileSystem):
@@ -38,12 +42,15 @@ class ObjectStore(FileSystem):
     Parameters
     ----------
     store : fsspec.AbstractFileSystem
+    in_parts : bool, default=False
+        Whether others see a file that is not complete yet.
     """
 
     can_append = False
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, *, in_parts: bool = False) -> None:
         self._store = store
+        self._in_parts = in_parts
 
     @classmethod
     def of(cls, path: str) -> ObjectStore:
@@ -55,7 +62,7 @@ class ObjectStore(FileSystem):
                 "it through a pipe, whose name is - here."
             )
         try:
-            return _store(scheme)
+            return _store(scheme, _in_address(scheme, path))
         # Each kind of store has a way of its own to say what it lacks.
         except (ImportError, ValueError, TypeError, OSError) as error:
             said = " ".join(str(error).split())
@@ -115,7 +122,15 @@ class ObjectStore(FileSystem):
             with collected.open("wb") as file:
                 yield file
             with _as_os_errors():
-                self._store.put_file(str(collected), path)
+                if not self._in_parts:
+                    self._store.put_file(str(collected), path)
+                    return
+                folder, name = split(path)
+                aside = joined(folder, f".{name}.{secrets.token_hex(8)}.aside")
+                self._store.put_file(str(collected), aside)
+                with suppress(FileNotFoundError):  # which renaming would not replace
+                    self._store.rm_file(path)
+                self._store.mv(aside, path)
 
     def make_folder(self, path: str) -> None:
         """See that the bucket is there; a folder is, as soon as something is in it."""
@@ -251,9 +266,18 @@ def _as_os_errors() -> Iterator[None]:
         raise OSError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
 
 
+def _in_address(scheme: str, path: str) -> tuple[tuple[str, Any], ...]:
+    """Return what an address itself says of the store: an account, a host."""
+    import fsspec
+
+    known = fsspec.get_filesystem_class(scheme)._get_kwargs_from_urls(path)
+    return tuple(sorted((name, value) for name, value in known.items() if name in _IN_ADDRESS))
+
+
 @cache
-def _store(scheme: str) -> ObjectStore:
+def _store(scheme: str, settings: tuple[tuple[str, Any], ...]) -> ObjectStore:
     import fsspec
 
     # Others write there, too: what was listed once is not remembered.
-    return ObjectStore(fsspec.filesystem(scheme, use_listings_cache=False))
+    store = fsspec.filesystem(scheme, use_listings_cache=False, **dict(settings))
+    return ObjectStore(store, in_parts=scheme in _IN_PARTS)
