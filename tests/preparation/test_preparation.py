@@ -143,6 +143,26 @@ def test_what_names_rows_is_left_out_and_why_is_said(values: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "n_rows", "is_kept"),
+    [
+        ("pump_id", 8, False),
+        ("ts", 8, False),
+        ("ts", 7, True),
+        ("level", 49, True),
+        ("level", 50, False),
+    ],
+)
+def test_few_rows_tell_an_id_only_where_its_name_does(
+    name: str, n_rows: int, is_kept: bool
+) -> None:
+    """A stream may begin with a short period; a short ramp is no number of rows."""
+    rng = np.random.default_rng(0)
+    rows = rows_of(pd.DataFrame({name: 7 + np.arange(n_rows), "a": rng.normal(size=n_rows)}))
+    names = FittedPreparation.learned(AUTO, rows).names
+    assert names == ((name, "a") if is_kept else ("a",))
+
+
 def test_limits_and_levels_that_are_known_hold() -> None:
     rules = Preparation(limits={"h": (0, 100)}, levels={"c": ["red", "blue"]})
     rows = rows_of(pd.DataFrame({"h": [0.0, 100.0], "c": ["green", "blue"]}))

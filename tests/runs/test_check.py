@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +206,32 @@ def test_a_run_warns_once_after_the_first_batch() -> None:
         "Column 'b' makes up 100.0 % of the variance, so it alone decides the clusters "
         '(prepare="auto" puts columns on one scale).'
     )
+
+
+def parts(table: pd.DataFrame, cuts: list[int]) -> Iterator[pd.DataFrame]:
+    return (table.iloc[a:b] for a, b in pairwise([0, *cuts, len(table)]))
+
+
+def test_a_run_that_begins_with_a_few_rows_warns_once_it_has_enough() -> None:
+    """A first period that is cut short: a column of ids is clustered, and that is said."""
+    said: list[str] = []
+    table = pd.DataFrame({
+        "level": np.arange(200), "a": np.random.default_rng(0).normal(size=200),
+    })  # fmt: skip
+    cuts = [30, 45, 60, 120]
+    kmeander.run(parts(table, cuts), 2, tell=said.append)
+    found = [line for line in said if "'level'" in line]
+    assert found == [
+        "Column 'level' is clustered, though it grows with every row, as a number of rows or a "
+        'time does: the first batch was too small to tell (exclude=["level"] leaves it out).'
+    ]
+    named = table.rename(columns={"level": "row"})
+    said.clear()
+    kmeander.run(parts(named, cuts), 2, tell=said.append)
+    assert [line for line in said if "'row'" in line] == [
+        "Column 'row' is left out: it grows with every row, as a number of rows or a time does (a "
+        'preparation with identifiers = "keep" keeps it).'
+    ]
 
 
 def test_embeddings_are_recognised_and_checked_by_angle(tmp_path: Path) -> None:

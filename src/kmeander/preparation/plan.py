@@ -16,6 +16,8 @@ from kmeander.preparation.rules import Preparation, rule
 
 # Rows below which nobody can tell a column of ids, or of free text, from one of values.
 ENOUGH_TO_JUDGE = 50
+# The same, where the name says it, too.
+ENOUGH_WITH_NAME = 8
 # Share of rows with a text of their own above which a column does not hold categories.
 MOSTLY_DIFFERENT = 0.5
 # Why a category is left out by a rule, and not for what is in it.
@@ -208,15 +210,17 @@ def _category(
 
 def _why_identifier(name: str, values: NDArray[Any]) -> str:
     """Return why a column of numbers names rows or times; nothing where it does not."""
-    if len(values) < ENOUGH_TO_JUDGE:
+    if len(values) < ENOUGH_WITH_NAME:
         return ""
+    is_enough = len(values) >= ENOUGH_TO_JUDGE
     steps = np.diff(values)
-    if (steps > 0).all():
+    is_named = NAMES_TIMES.search(name) or _NAMES_ROWS.search(name)
+    if (steps > 0).all() and (is_enough or is_named):
         return "it grows with every row, as a number of rows or a time does"
     if not (values == np.rint(values)).all():
         return ""
     if NAMES_TIMES.search(name) and (steps >= 0).all() and (steps > 0).any():
         return "it only grows, and its name says that it is a time"
-    if _NAMES_ROWS.search(name) and len(np.unique(values)) == len(values):
+    if is_enough and _NAMES_ROWS.search(name) and len(np.unique(values)) == len(values):
         return "it is different in every row, and its name says that it is an id"
     return ""

@@ -14,15 +14,14 @@ from kmeander.exceptions import InputError, KmeanderError, argument
 from kmeander.kmeans.lloyd import distances_to
 from kmeander.models import FSKM
 from kmeander.models.settings import Settings
-from kmeander.preparation import Rows
 from kmeander.records import Step
 from kmeander.runs.beginning import newest_complete, refuse_full_outputs
 from kmeander.runs.description import Description
+from kmeander.runs.first_look import FirstLook
 from kmeander.runs.operations.activity import COMMIT, LEARN, READ, WRITE, Activity, Snapshot
 from kmeander.runs.operations.listener import listening
 from kmeander.runs.operations.notices import counted
 from kmeander.runs.outputs import sinks_of
-from kmeander.runs.profile import warnings_of
 from kmeander.runs.profiles import with_profiles
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.runs.stored_run import check_run
@@ -60,6 +59,11 @@ class Runner:
         if self.control.metrics is not None:
             stack.enter_context(listening(self.control.metrics, self._look, self.control.notify))
         self._description = Description(self.source, self.model, self.batching, self.outputs)
+        self._first_look = FirstLook(
+            self.model.settings.rules,
+            may_exclude=self.rules.may_exclude,
+            notify=self.control.notify,
+        )
         self._first_points: Points | None = None
         self._position: Callable[[], Position] | None = None
         self._is_over = False
@@ -224,8 +228,8 @@ class Runner:
             elif self._description.preparation is not None:
                 points = self._description.preparation.prepared(rows.table).points
             self._first_points = points if step.index == 0 else None
-            if step.index == 0:
-                self._warn(rows.table)
+            fitted = self._description.preparation
+            self._first_look.see(rows.table, fitted, is_first=step.index == 0)
             self.summary.add(step)
             if self.model.settings.season is None:
                 self.summary.cycles.add(step)
@@ -286,13 +290,6 @@ class Runner:
     def _look(self) -> Snapshot:
         """Return the run as it is now; called from other threads."""
         return self.summary.snapshot(self._activity, self.control.notices.counts())
-
-    def _warn(self, rows: Rows) -> None:
-        """Say, once, what in the first batch is likely to spoil the clusters."""
-        rules = self.model.settings.rules
-        for warned in warnings_of(rows, rules, may_exclude=self.rules.may_exclude):
-            said = str(warned)
-            self.control.notify(said[:1].upper() + said[1:])
 
     def _facts(self) -> dict[str, Any]:
         assert self._first_points is not None

@@ -173,7 +173,13 @@ def _scaled_down(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.abs(values) < 1e100, values, np.nan)
 
 
-def warnings_of(rows: Rows, rules: Preparation | None, *, may_exclude: bool = True) -> list[Warned]:
+def warnings_of(
+    rows: Rows,
+    rules: Preparation | None,
+    plans: Sequence[ColumnPlan] | None = None,
+    *,
+    may_exclude: bool = True,
+) -> list[Warned]:
     """Return what to be warned of in the first rows of a stream.
 
     Parameters
@@ -181,6 +187,8 @@ def warnings_of(rows: Rows, rules: Preparation | None, *, may_exclude: bool = Tr
     rows : Rows
     rules : Preparation, optional
         How they are prepared; without it they are learned as they are.
+    plans : sequence of ColumnPlan, optional
+        What is done with them, where fewer rows have decided that.
     may_exclude : bool
         Whether columns can be left out: none was asked for by name.
 
@@ -195,7 +203,7 @@ def warnings_of(rows: Rows, rules: Preparation | None, *, may_exclude: bool = Tr
     if len(rows) < ENOUGH:
         return []
     exclude = _exclude if may_exclude else _leave_out
-    found = _identifiers(rows, rules, exclude)
+    found = _identifiers(rows, rules, plans, exclude)
     apart = {name for warned in found for name in warned.columns}
     names = [
         column.name
@@ -220,20 +228,28 @@ def _leave_out(*names: str) -> str:
 
 
 def _identifiers(
-    rows: Rows, rules: Preparation | None, exclude: Callable[..., str]
+    rows: Rows,
+    rules: Preparation | None,
+    decided: Sequence[ColumnPlan] | None,
+    exclude: Callable[..., str],
 ) -> list[Warned]:
     found = []
     try:
         plans = plans_for(rows, rules or Preparation())
     except InputError:  # nothing would be left; the run says it
         return []
-    for plan in plans:
-        if plan.action != "exclude":
+    for plan, real in zip(plans, decided or plans, strict=True):
+        if "exclude" not in (plan.action, real.action):
             continue
         text = f"column {plan.name!r}: {plan.why}"
         way = f"{exclude(plan.name)} leaves it out"
-        if rules is not None:
-            text, way = plan.words().removesuffix("."), _way_with(plan)
+        if real.action != "exclude":
+            text = (
+                f"column {plan.name!r} is clustered, though {plan.why}: the first batch was too "
+                "small to tell"
+            )
+        elif rules is not None:
+            text, way = real.words().removesuffix("."), _way_with(real)
         found.append(Warned("identifier", (plan.name,), text, way))
     return found
 
