@@ -22,9 +22,10 @@ HEAD = """\
 # Command line
 
 `kmeander COMMAND` has {n} commands; `kmeander --version` says which version it is,
-`kmeander COMMAND --help` what stands here. Steps and rows go to files or to standard output, words
-for people to standard error. It ends with 0 when all went well, with 1 and one line where it cannot
-go on, with 2 where the command was not understood, and with 3 where `--fail-on` found something.
+`kmeander COMMAND --help` what stands here: of `run` the commonest options, and `--help-all` the
+others. Steps and rows go to files or to standard output, words for people to standard error. It
+ends with 0 when all went well, with 1 and one line where it cannot go on, with 2 where the command
+was not understood, and with 3 where `--fail-on` found something.
 """
 PLACEHOLDERS = {int: "NUMBER", float: "NUMBER", Path: "PATH"}
 

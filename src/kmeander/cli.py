@@ -21,6 +21,7 @@ from kmeander.commands.report import report
 from kmeander.commands.rho import rho
 from kmeander.commands.run import run
 from kmeander.commands.shell import in_shell
+from kmeander.commands.short_help import ShortHelp
 from kmeander.commands.simulate import simulate
 from kmeander.commands.watch import watch
 from kmeander.commands.words import say
@@ -54,7 +55,7 @@ def group(
 
 
 for verb in (run, check, predict, report, watch, rho, simulate, experiment):
-    app.command()(verb)
+    app.command(cls=ShortHelp if verb is run else None)(verb)
 
 
 def main() -> None:

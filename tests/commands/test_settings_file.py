@@ -22,7 +22,7 @@ OPTIONS = [
     for parameter in RUN.params
     if parameter.param_type_name == "option"
     and not parameter.hidden
-    and parameter.opts[0] not in ("--config", "--write-config", "--help")
+    and parameter.opts[0] not in ("--config", "--write-config", "--help", "--help-all")
 ]
 # Words for options that take only some; others get a number or a name.
 WORDS = {

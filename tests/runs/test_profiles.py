@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,10 @@ def test_the_users_own_names_are_everywhere(table: Path, tmp_path: Path) -> None
     assert named[0].names[0] == "night shift"
 
 
+def said_by(done: CompletedProcess[str]) -> str:
+    return " ".join(done.stderr.replace("│", " ").split())
+
+
 def test_a_report_needs_no_steps_file(table: Path, tmp_path: Path) -> None:
     target = tmp_path / "report.md"
     words = ("run", str(table), "--exclude", "key", "--text-column", "said", "--quiet")
@@ -147,13 +152,13 @@ def test_a_report_needs_no_steps_file(table: Path, tmp_path: Path) -> None:
     assert target.read_text().startswith("#")
     done = kmeander(*words, "--report", str(target), "--checkpoint", str(tmp_path / "state"))
     assert done.returncode == 2
-    assert "--report with --checkpoint needs --steps FILE" in " ".join(done.stderr.split())
+    assert "--report with --checkpoint needs --steps FILE" in said_by(done)
     done = kmeander(*words, "--report", "report.pdf")
     assert done.returncode == 2
-    assert "--report report.pdf ends in none of" in " ".join(done.stderr.split())
+    assert "--report report.pdf ends in none of" in said_by(done)
     done = kmeander(*words, "--report", str(tmp_path / "x.md"), "--steps", str(tmp_path / "x.md"))
     assert done.returncode == 2
-    assert "would overwrite what the run reads or writes" in " ".join(done.stderr.split())
+    assert "would overwrite what the run reads or writes" in said_by(done)
 
 
 def test_wrong_names_are_refused(tmp_path: Path) -> None:

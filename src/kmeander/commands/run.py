@@ -20,6 +20,7 @@ from kmeander.commands.run_options import (
     BatchOptions,
     ColumnOptions,
     ExitOptions,
+    HelpOptions,
     ModelOptions,
     OperationOptions,
     OutputOptions,
@@ -68,6 +69,7 @@ def run(
     reading: ReadingOptions,
     origin: SourceOptions,
     settings: SettingsOptions,
+    help_all: HelpOptions,  # noqa: ARG001  # its callback has seen it
 ) -> None:
     """Cluster the rows of SOURCE batch by batch.
 

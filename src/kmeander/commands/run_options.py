@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from kmeander.commands.settings_file import read_settings
+from kmeander.commands.short_help import show_all
 from kmeander.commands.values import (
     FORGETTING,
     INIT,
@@ -138,9 +139,7 @@ class ColumnOptions:
     ] = None
     id_column: Annotated[
         str | None,
-        typer.Option(
-            help="Column that names the rows in --assignments and in profiles of clusters."
-        ),
+        typer.Option(help="Column that names the rows in outputs."),
     ] = None
     weight_column: Annotated[
         str | None,
@@ -338,6 +337,19 @@ class SourceOptions:
         str,
         typer.Option(metavar=START, help="Where to begin with a topic, without a checkpoint."),
     ] = "earliest"
+
+
+@dataclass(frozen=True)
+class HelpOptions:
+    """What --help leaves out."""
+
+    panel: ClassVar[str] = "Help"
+    help_all: Annotated[
+        bool,
+        typer.Option(
+            "--help-all", is_eager=True, callback=show_all, help="Show every option and exit."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

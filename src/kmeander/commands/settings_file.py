@@ -105,7 +105,7 @@ def _parameters(context: typer.Context) -> dict[_Key, Any]:
             continue
         option, panel = parameter.opts[0], getattr(parameter, "rich_help_panel", None)
         is_known = panel and not getattr(parameter, "hidden", False)
-        if is_known and option not in (OPTION, WRITE_OPTION):
+        if is_known and option not in (OPTION, WRITE_OPTION, "--help-all"):
             section = str(panel).lower().replace(" ", "-")
             found[_Key(section, option.lstrip("-"))] = parameter
     return found
