@@ -11,8 +11,11 @@ from kmeander.plain_values import each_of, record_values
 
 # In the order in which they are listed.
 KINDS = (
-    "drift", "born", "split", "died", "absorbed", "moved", "grew", "shrank", "trend", "rescaled",
+    "drift", "born", "split", "returned", "died", "absorbed", "moved", "grew", "shrank", "trend",
+    "rescaled",
 )  # fmt: skip
+# With which the number of clusters may change.
+CHANGES_OF_K = ("split", "returned", "died", "absorbed")
 # Those that are tests, of which an unchanging stream shows few.
 ALARMS = ("drift", "moved", "grew", "shrank", "trend")
 
@@ -26,6 +29,7 @@ class Event:
     kind : str
         ``"drift"``: the batch's error under the old centroids is above what was expected;
         ``"born"``: a new cluster where there was none; ``"split"``: a new cluster out of `other`;
+        ``"returned"``: a cluster lies where one with this id ended not long ago;
         ``"died"``: a cluster that gets no points any more was given up; ``"absorbed"``: its points
         are those of `other` now; ``"moved"``, ``"grew"``, ``"shrank"``: its mean, or its share of
         the batch, differs from before beyond what is usual; ``"trend"``: it has walked slowly;
@@ -95,6 +99,7 @@ class Event:
             "drift": _drift_words(self.value) + z,
             "born": f"{cluster} was born with {value:.1%} of the batch",
             "split": f"{cluster} split from {other}",
+            "returned": f"{cluster} returned",
             "died": f"{cluster} died",
             "absorbed": f"{cluster} was absorbed by {other}",
             "moved": f"{cluster} moved by {value:.3g}{z}",

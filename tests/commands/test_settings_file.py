@@ -26,8 +26,9 @@ OPTIONS = [
 ]
 # Words for options that take only some; others get a number or a name.
 WORDS = {
-    "rho": "0.25", "refine": "none", "log": "json", "notify_on": "drift", "fail_on": "drift",
-    "stop_on": "drift", "report": "r.html", "metrics": "127.0.0.1:9464", "kafka_options": "a=b",
+    "n_clusters": "2-30", "rho": "0.25", "refine": "none", "report": "r.html",
+    "log": "json", "notify_on": "drift", "fail_on": "drift",
+    "stop_on": "drift", "metrics": "127.0.0.1:9464", "kafka_options": "a=b",
 }  # fmt: skip
 TOGETHER = {"half_life", "quiet", "rho", "watch"}  # that exclude one another
 
@@ -139,11 +140,11 @@ def test_what_a_file_cannot_say_is_refused(text: str, message: str, tmp_path: Pa
     [
         (
             "[model]\nclusters = 'eight'",
-            "Invalid value for '--clusters': Input should be a valid integer",
+            "Invalid value: --clusters must be a number, two with a dash between",
         ),
         (
             "[model]\nclusters = 2.5",
-            "Invalid value for '--clusters': Input should be a valid integer",
+            "Invalid value: --clusters must be a number, two with a dash between",
         ),
     ],
 )

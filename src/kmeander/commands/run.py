@@ -32,6 +32,7 @@ from kmeander.commands.service import service_of_systemd
 from kmeander.commands.settings_file import write_settings
 from kmeander.commands.showing import show_progress
 from kmeander.commands.signals import stop_on_signals
+from kmeander.commands.values import fewest_clusters
 from kmeander.commands.watch import watched
 from kmeander.commands.words import LOGS, count, counted_events, end_on_alarm, log_as, say
 from kmeander.events import called
@@ -116,7 +117,9 @@ def run(
             write_report(steps, terminal.report)
     if not quiet:
         name = "standard input" if source == "-" else source
-        _say_summary(summary, name, model.n_clusters, resumable=bool(outputs.checkpoint))
+        _say_summary(
+            summary, name, fewest_clusters(model.n_clusters), resumable=bool(outputs.checkpoint)
+        )
     if summary.stopped_on is not None:
         fail_on.append(summary.stopped_on)
     elif summary.stopped and outputs.checkpoint:

@@ -20,6 +20,7 @@ from kmeander.commands.values import (
     METRIC,
     START,
     TIME_UNIT,
+    clusters_of,
     kinds_of,
     no_longer_standardize,
     refine_of,
@@ -33,7 +34,15 @@ class ModelOptions:
     """The model and how it forgets."""
 
     panel: ClassVar[str] = "Model"
-    n_clusters: Annotated[int, typer.Option("--clusters", help="Number of clusters.")] = 8
+    n_clusters: Annotated[
+        str,
+        typer.Option(
+            "--clusters",
+            help="Number of clusters; 2-30 or auto: as many as the stream has.",
+            metavar="NUMBER|LOW-HIGH|auto",
+        ),
+        clusters_of,
+    ] = "8"
     rho: Annotated[
         str | None,
         typer.Option(

@@ -19,6 +19,35 @@ METRIC = "euclidean|cosine"
 TIME_UNIT = "s|ms|us|ns"
 
 
+def clusters_of(text: str) -> int | tuple[int, int] | str:
+    """Return what --clusters means.
+
+    Examples
+    --------
+    >>> clusters_of("8"), clusters_of("2-30"), clusters_of("auto")
+    (8, (2, 30), 'auto')
+    """
+    low, _, high = text.partition("-")
+    if low.strip().isdecimal() and high.strip().isdecimal():
+        return int(low), int(high)
+    try:
+        return int(text)
+    except ValueError:
+        if text != "auto":
+            raise typer.BadParameter(
+                f"--clusters must be a number, two with a dash between such as 2-30, or auto, got "
+                f"{text!r}"
+            ) from None
+        return text
+
+
+def fewest_clusters(text: str) -> int:
+    """Return how many clusters a stream has at least under --clusters."""
+    from kmeander.models.cluster_range import checked_count
+
+    return checked_count(clusters_of(text))[1].low
+
+
 def rho_of(text: str) -> float | str:
     """Return what --rho means."""
     from kmeander.arguments import share_kept

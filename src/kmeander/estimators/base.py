@@ -24,6 +24,7 @@ from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import CheckpointError
 from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings
+from kmeander.models.state import State
 from kmeander.preparation import Preparation, Rows
 from kmeander.records import Batch, Captions, Profiles, Step
 from kmeander.storage import checkpoint, model_file
@@ -153,6 +154,8 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
         params = self.get_params()
         if isinstance(params["prepare"], Preparation):
             params["prepare"] = params["prepare"].to_dict()
+        if isinstance(params["n_clusters"], tuple):
+            params["n_clusters"] = list(params["n_clusters"])
         if not isinstance(params["random_state"], Integral | NoneType):
             if not hasattr(self, "_model"):
                 raise CheckpointError(
@@ -188,10 +191,10 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
         self._warn_unless_converged(model, step)
         assert step.masses is not None
         n_distinct = int(np.count_nonzero(step.masses))
-        if n_distinct < self.n_clusters:
+        if n_distinct < model.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"({model.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -285,14 +288,15 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
             assert step.surrogate_error is not None
             assert step.ids is not None
             labels = learned.window.newest_labels(step.n_means or step.n_points)
-            ids = step.ids[labels]
+            ids, places = step.ids[labels], learned.k_choice.places
+            if places is not None:
+                labels = learned.rows_of(labels)
             if rows is not None and learned.preparation is not None:
                 kept = learned.preparation.kept(rows)
                 labels, ids = in_place(labels, kept, -1), in_place(ids, kept, -1)
             shown |= {
-                "cluster_centers_": learned.centroids,
-                "cluster_ids_": step.ids,
-                "cluster_weights_": step.masses,
+                "n_clusters_": len(learned.centroids),
+                **_by_row(learned, step),
                 "labels_": labels,
                 "ids_": ids,
                 "inertia_": step.surrogate_error * step.mass,
@@ -312,6 +316,19 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+def _by_row(learned: State, step: Step) -> dict[str, Any]:
+    """Return centroids, ids and weights by row: those of free rows, too."""
+    centers, ids, weights = learned.centroids, step.ids, step.masses
+    assert centers is not None
+    assert ids is not None
+    assert weights is not None
+    places = learned.k_choice.places
+    if places is not None:
+        centers = places.centers(centers)
+        ids, weights = places.spread(ids, -1), places.spread(weights, 0.0)
+    return {"cluster_centers_": centers, "cluster_ids_": ids, "cluster_weights_": weights}
 
 
 def model_of(estimator: StreamKMeans) -> StreamModel:

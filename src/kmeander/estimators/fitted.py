@@ -21,6 +21,7 @@ from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.kmeans.metric import Metric
 from kmeander.models.base import StreamModel
+from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.state import State
 from kmeander.preparation import rows_of
 from kmeander.records import Ids
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """The questions that both estimators answer of rows, once they have learned some."""
 
-    n_clusters: int
+    n_clusters: ClusterCount
+    n_clusters_: int
     n_threads: int | None
     cluster_centers_: Centroids
     cluster_ids_: Ids
@@ -49,8 +51,10 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Safe while another thread runs `partial_fit`: it sees the centroids before the batch or
         those after it. Rows that the preparation leaves out are in none: -1.
         """
-        points, centroids, kept = self._points_and_centroids(X)
-        return in_place(nearest(points, centroids, self.n_threads)[0], kept, -1)
+        points, learned, kept = self._points_and_state(X)
+        assert learned.centroids is not None
+        labels = nearest(points, learned.centroids, self.n_threads)[0]
+        return in_place(learned.rows_of(labels), kept, -1)
 
     def predict_ids(self, X: ArrayLike) -> Ids:
         """Return the id of the cluster of each row, which is never given to another cluster.
@@ -69,7 +73,11 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return in_place(learned.lineage.ids[labels], kept, -1)
 
     def transform(self, X: ArrayLike) -> Points:
-        """Return the distance of each row to each centroid; 1 - cosine with that metric."""
+        """Return the distance of each row to each centroid; 1 - cosine with that metric.
+
+        There is a column for each living cluster, in the order of their rows: where the number of
+        clusters follows the stream, as many as there are at the moment.
+        """
         points, centroids, kept = self._points_and_centroids(X)
         distances = np.empty((len(points), len(centroids)))
         for k in range(len(centroids)):
@@ -106,7 +114,8 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             raise NotFittedError(self._why_not_fitted())
         learned = self._learned
         assert learned.centroids is not None
-        index = pd.Index(self.cluster_ids_, name="cluster")
+        assert learned.lineage is not None
+        index = pd.Index(learned.lineage.ids, name="cluster")
         if learned.preparation is not None:
             return pd.DataFrame(
                 learned.preparation.restored_columns(learned.centroids), index=index
@@ -152,8 +161,8 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             )
         return (
             f"This {name} instance is not fitted yet: the stream has shown "
-            f"{self._model.n_distinct} distinct points so far, n_clusters={self.n_clusters} needs "
-            f"{self.n_clusters}. Call 'partial_fit' with more."
+            f"{self._model.n_distinct} distinct points so far, n_clusters={self.n_clusters!r} "
+            f"needs {self._model.n_clusters}. Call 'partial_fit' with more."
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -167,4 +176,4 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
+        return self.n_clusters_

@@ -12,6 +12,7 @@ from kmeander.arguments import truth
 from kmeander.estimators.base import StreamKMeans
 from kmeander.estimators.turns import turn_of
 from kmeander.models import FSKM, PSKM
+from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.settings import IN_PAPER, PrivilegedSettings, Settings
 from kmeander.preparation import Preparation
 from kmeander.storage import model_file
@@ -30,8 +31,12 @@ class ForgetfulKMeans(StreamKMeans):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters, K; see `suggest_clusters`.
+    n_clusters : int, (int, int) or "auto", default=8
+        The number of clusters, K; see `suggest_clusters`. A range such as ``(2, 30)``, or
+        ``"auto"``, which is ``(2, 50)``: as many as the stream has at the moment. A cluster is
+        parted where it has held two for two batches, two are joined where they have been one, and
+        one that gets no rows any more is given up; what rows without modes show is no reason.
+        `set_params` may change it in the midst of a stream.
     init : {"previous", "hungarian", "weighted", "current"}, default="previous"
         Where Lloyd starts at each batch: the previous centroids (PC), the cheapest; the matched
         means of those and the new batch's (HI), a weighted K-means on both (WI), or the new batch's
@@ -91,12 +96,17 @@ class ForgetfulKMeans(StreamKMeans):
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In prepared columns and units, where rows are prepared; see `centers_frame`.
-    cluster_ids_ : ndarray of shape (n_clusters,)
+    n_clusters_ : int
+        How many clusters there are.
+    cluster_centers_ : ndarray of shape (n_rows, n_features)
+        In prepared columns and units, where rows are prepared; see `centers_frame`. There are as
+        many rows as clusters, unless K has fallen: a cluster keeps its row, so one that is given up
+        leaves its last centroid there, with weight 0 and id -1, until a newborn takes the row.
+        Nothing is predicted to be in it. Free rows at the end are cut off.
+    cluster_ids_ : ndarray of shape (n_rows,)
         Id of the cluster in each row of `cluster_centers_`: it lasts as long as the cluster does,
         and is never given to another. ``cluster_ids_[labels]`` are the ids of points.
-    cluster_weights_ : ndarray of shape (n_clusters,)
+    cluster_weights_ : ndarray of shape (n_rows,)
         Decayed weight of each cluster.
     labels_ : ndarray of shape (n_samples,)
         Clusters of the newest batch, by row.
@@ -137,7 +147,7 @@ class ForgetfulKMeans(StreamKMeans):
 
     def __init__(
         self,
-        n_clusters: int = Settings.n_clusters,
+        n_clusters: ClusterCount = Settings.n_clusters,
         *,
         init: str = Settings.init,
         rho: float | str = Settings.rho,
@@ -171,7 +181,7 @@ class ForgetfulKMeans(StreamKMeans):
         self.random_state = random_state
 
     @classmethod
-    def as_in_paper(cls, n_clusters: int = Settings.n_clusters, **params: Any) -> Self:
+    def as_in_paper(cls, n_clusters: ClusterCount = Settings.n_clusters, **params: Any) -> Self:
         """Return plain FSKM of the paper, whatever the defaults of this class are.
 
         That is ``init="hungarian"``, ``rho=0.5``, ``refine=None`` and ``forgetting="fixed"``.
@@ -250,7 +260,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
 
     def __init__(
         self,
-        n_clusters: int = PrivilegedSettings.n_clusters,
+        n_clusters: ClusterCount = PrivilegedSettings.n_clusters,
         *,
         max_iter: int = PrivilegedSettings.max_iter,
         tol: float = PrivilegedSettings.tol,
@@ -327,7 +337,9 @@ def load(path: str | os.PathLike[str]) -> ForgetfulKMeans | PrivilegedKMeans:
 def from_saved(state: Mapping[str, Any]) -> ForgetfulKMeans | PrivilegedKMeans:
     """Return the estimator of a saved state."""
     estimator_class = _ESTIMATORS[state["estimator"]]
-    params = state["params"]
+    params = {**state["params"]}
+    if isinstance(params["n_clusters"], list):
+        params["n_clusters"] = tuple(params["n_clusters"])
     if estimator_class is ForgetfulKMeans:
         params = {**IN_PAPER, **params}  # a file from before some were parameters
     rules = params.get("prepare")

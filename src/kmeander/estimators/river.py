@@ -18,6 +18,7 @@ from kmeander.exceptions import InputError
 from kmeander.kmeans.lloyd import nearest
 from kmeander.kmeans.metric import Metric
 from kmeander.models import FSKM
+from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.settings import Settings
 from kmeander.preparation import Preparation, Rows
 from kmeander.preparation.tables import rows_of_columns
@@ -80,7 +81,7 @@ season, prepare, metric
 
     def __init__(
         self,
-        n_clusters: int = Settings.n_clusters,
+        n_clusters: ClusterCount = Settings.n_clusters,
         batch_size: int = 500,
         *,
         init: str = Settings.init,
@@ -127,17 +128,19 @@ season, prepare, metric
         centroids = self._model.centroids
         if centroids is None:
             return {}
-        preparation = self._model.learned.preparation
+        known = self._model.learned
+        preparation = known.preparation
+        rows = known.rows_of(np.arange(len(centroids), dtype=np.int32)).tolist()
         if preparation is not None:
             names = {str(name): name for name in self.features}
             restored = preparation.restored_columns(centroids)
             return {
-                k: {names.get(name, name): column[k] for name, column in restored.items()}
-                for k in range(len(centroids))
+                row: {names.get(name, name): column[k] for name, column in restored.items()}
+                for k, row in enumerate(rows)
             }
         return {
-            k: dict(zip(self.features, centre, strict=True))
-            for k, centre in enumerate(centroids.tolist())
+            row: dict(zip(self.features, centre, strict=True))
+            for row, centre in zip(rows, centroids.tolist(), strict=True)
         }
 
     @property
@@ -231,14 +234,18 @@ season, prepare, metric
         preparation = self._model.learned.preparation
         if preparation is None:
             points = self._space.points(_columns(rows, self.features), "x")
-            return nearest(points, self._model.centroids, self.n_threads)[0]
+            return self._nearest(points)
         points, _, kept = preparation.prepared(_table(rows, self.features))
         labels = np.full(len(rows), -1, dtype=np.int32)  # of rows that the preparation leaves out
         if len(points):
             points = self._space.points(points, "x")
-            found = nearest(points, self._model.centroids, self.n_threads)[0]
-            labels[slice(None) if kept is None else kept] = found
+            labels[slice(None) if kept is None else kept] = self._nearest(points)
         return labels
+
+    def _nearest(self, points: Points) -> Labels:
+        known = self._model.learned
+        assert known.centroids is not None
+        return known.rows_of(nearest(points, known.centroids, self.n_threads)[0])
 
     @property
     def _space(self) -> Metric:

@@ -333,8 +333,8 @@ class Window:
             kept=kept,
         )
 
-    def divided(self, partition: _kernel.Partition) -> Window:
-        """Return the window under a new partition of all its points."""
+    def divided(self, partition: _kernel.Partition | None) -> Window:
+        """Return the window under a new partition of all its points, or under none."""
         divided = object.__new__(Window)
         # What has been worked out of the weights stays true.
         vars(divided).update(vars(self), partition=partition, newest=None)

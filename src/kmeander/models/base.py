@@ -15,6 +15,7 @@ from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.window import Window
 from kmeander.models.describing import described, with_name
+from kmeander.models.k_choice import with_clusters
 from kmeander.models.preparing import prepare_batch
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.stages import begin, placed
@@ -144,8 +145,9 @@ class StreamModel(ABC):
 
     @property
     def n_clusters(self) -> int:
-        """The number of clusters, K."""
-        return self.settings.n_clusters
+        """The number of clusters at present, or the fewest that a stream begins with."""
+        known = self.learned.centroids
+        return self.settings.clusters.low if known is None else len(known)
 
     @property
     def n_steps(self) -> int:
@@ -212,23 +214,22 @@ class StreamModel(ABC):
                 f"batch has index {batch.index}, but fit begins a stream: it must be 0. step goes "
                 "on with one."
             )
-        if batch.n_points < self.n_clusters:
+        low = self.settings.clusters.low
+        if batch.n_points < low:
+            needs = low if self.settings.follows_k else "as many"
             raise InputError(
-                f"X has {batch.n_points} rows, n_clusters={self.n_clusters} needs at least as many "
-                "to fit. Pass more rows or ask for fewer clusters; partial_fit waits for more."
+                f"X has {batch.n_points} rows, n_clusters={self.settings.n_clusters!r} needs at "
+                f"least {needs} to fit. Pass more rows or ask for fewer clusters; partial_fit "
+                "waits for more."
             )
 
     def take_over(self, other: StreamModel) -> None:
         """Go on from where `other` is, with the settings of this model.
 
-        For a change of rho or of the initialisation in mid-stream. K cannot change.
+        For a change of rho or of the initialisation in mid-stream. Where `other` has more or fewer
+        clusters than the settings allow, clusters are joined where that costs least, or parted
+        where it saves most.
         """
-        if other.n_clusters != self.n_clusters:
-            raise InputError(
-                f"n_clusters is {self.n_clusters}, but the stream was begun with "
-                f"{other.n_clusters}. The number of clusters cannot change while a stream is "
-                "learned; fit begins a new one."
-            )
         if other.n_steps and other.settings.rules != self.settings.rules:
             raise InputError(
                 f"{argument('prepare')} cannot change while a stream is learned: points of "
@@ -241,7 +242,7 @@ class StreamModel(ABC):
                 f"{other.settings.metric!r}, and its points lie elsewhere. Use that, or begin anew."
             )
         self.seed = other.seed
-        self.learned = other.learned
+        self.learned = with_clusters(other.learned, self.settings)
 
     def describe(self, columns: Sequence[str] | None = None) -> Profiles:
         """Return what each cluster is now, the largest first.
@@ -295,7 +296,7 @@ class StreamModel(ABC):
             if not all(map(is_plain, (state["seed"], *state["settings"].values()))):
                 raise InputError("it has settings that are no plain values.")
             model = cls.of(cls.settings_from(state["settings"]), state["seed"])
-            check_state(state, model.n_clusters)
+            check_state(state, model.settings.clusters)
             model.learned = State.from_dict(state)
         except _NO_STATE as error:
             raise CheckpointError(

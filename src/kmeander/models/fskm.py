@@ -15,6 +15,8 @@ from kmeander.kmeans.starts import INITIALISATIONS, Clusters, Start
 from kmeander.kmeans.window import Window
 from kmeander.kmeans.window_coreset import summarise, thin
 from kmeander.models.base import StreamModel
+from kmeander.models.cluster_range import ClusterCount
+from kmeander.models.k_choice import follow
 from kmeander.models.rho_choice import RHOS, RhoChoice
 from kmeander.models.settings import Options, Settings
 from kmeander.models.stages import (
@@ -101,7 +103,11 @@ class FSKM(StreamModel):
     settings: Settings
 
     def __init__(
-        self, n_clusters: int, *, random_state: RandomState = None, **options: Unpack[Options]
+        self,
+        n_clusters: ClusterCount,
+        *,
+        random_state: RandomState = None,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__(Settings.in_paper(n_clusters, options), random_state)
 
@@ -158,9 +164,22 @@ class FSKM(StreamModel):
         tracked = track(
             before, arrival, tested, window, fit, batch.index, swapped=swapped, limits=limits
         )
+        choice = known.k_choice
+        if settings.follows_k or choice.events:
+            tracked, choice = follow(known, before, tracked, settings, batch.index)
         # Only here, so that an exception changes nothing.
         self.learned, step = record(
-            known, batch, arrival, found, tracked, begun, limits, kept, tested.n_far, rest
+            known,
+            batch,
+            arrival,
+            found,
+            tracked,
+            begun,
+            limits,
+            kept,
+            tested.n_far,
+            rest,
+            choice,
         )
         return step
 
@@ -178,7 +197,7 @@ class FSKM(StreamModel):
             return known._replace(rho_choice=known.rho_choice or RhoChoice()), 0
         limits = self.settings.limits
         choice = known.rho_choice.after(known.window, batch, known.centroids, limits)
-        n_distances = len(RHOS) * batch.n_points * self.n_clusters
+        n_distances = len(RHOS) * batch.n_points * len(known.centroids)
         return known._replace(rho_choice=choice), n_distances
 
     def _aged(self, known: State, elapsed: float, kept: float) -> Window:
@@ -205,8 +224,8 @@ class FSKM(StreamModel):
         if self.settings.init == "previous":  # which looks at neither w* nor C^0
             return Start(centroids)
         start = INITIALISATIONS[self.settings.init](
-            Clusters(centroids, aged.cluster_masses(self.n_clusters)),
-            current_of(batch, current, self.settings, self.seed),
+            Clusters(centroids, aged.cluster_masses(len(centroids))),
+            current_of(batch, current, len(centroids), self.settings, self.seed),
             # On its own, so that it does not matter who made C^0.
             lambda: generator_for(self.seed, batch.index, 1),
         )

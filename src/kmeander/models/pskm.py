@@ -116,9 +116,10 @@ class PSKM(StreamModel):
         tested = look_for_changes(known, batch, arrival, settings)
         window, start = known.window, Start(known.centroids)
         if is_drift:
+            n_clusters = len(known.centroids)
             start = start_current(
-                Clusters(known.centroids, window.cluster_masses(settings.n_clusters)),
-                current_of(batch, current, settings, self.seed),
+                Clusters(known.centroids, window.cluster_masses(n_clusters)),
+                current_of(batch, current, n_clusters, settings, self.seed),
                 lambda: generator_for(self.seed, batch.index, 1),
             )
             window = Window(settings.first_rho)
@@ -132,6 +133,7 @@ class PSKM(StreamModel):
         # Only here, so that an exception changes nothing.
         found = Searched(window, start)
         self.learned, step = record(
-            known, batch, arrival, found, tracked, begun, settings.limits, n_far=tested.n_far
-        )
+            known, batch, arrival, found, tracked, begun, settings.limits, n_far=tested.n_far,
+            choice=known.k_choice.kept(),
+        )  # fmt: skip
         return step

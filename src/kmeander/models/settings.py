@@ -13,6 +13,12 @@ from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import Refinement, refinement_of
 from kmeander.kmeans.metric import Metric, metric_of
 from kmeander.kmeans.starts import INITIALISATIONS
+from kmeander.models.cluster_range import (
+    ClusterCount,
+    ClusterRange,
+    checked_count,
+    fixed_count,
+)
 from kmeander.models.rho_choice import LONGEST
 from kmeander.preparation import Preparation, preparation_of
 
@@ -65,7 +71,7 @@ class Options(TypedDict, total=False):
 class PrivilegedSettings:
     """Parameters of PSKM, and those that FSKM has, too; `ForgetfulKMeans` says what each means."""
 
-    n_clusters: int = 8
+    n_clusters: ClusterCount = 8
     max_iter: int = 300
     tol: float = 0.0
     n_threads: int | None = None
@@ -74,6 +80,8 @@ class PrivilegedSettings:
     prepare: Preparation | str | None = None
     metric: str = "euclidean"
     limits: Limits = field(init=False, repr=False, compare=False)
+    clusters: ClusterRange = field(init=False, repr=False, compare=False)  # of n_clusters
+    follows_k: bool = field(init=False, repr=False, compare=False)
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
     tail: Tail | None = field(init=False, repr=False, compare=False, default=None)
@@ -83,12 +91,12 @@ class PrivilegedSettings:
     )
 
     def __post_init__(self) -> None:
-        n_clusters = whole_number(
-            "n_clusters", self.n_clusters, at_least=1, meaning="the number of clusters K"
-        )
+        n_clusters, clusters = self._checked_clusters()
         limits = Limits(self.max_iter, self.tol, self.n_threads, metric_of(self.metric))
         vars(self).update(
             n_clusters=n_clusters,
+            clusters=clusters,
+            follows_k=clusters.is_followed,
             max_iter=limits.max_iter,
             tol=limits.tol,
             n_threads=limits.n_threads,
@@ -97,6 +105,9 @@ class PrivilegedSettings:
             prepare=rules_for(self.prepare, limits.metric),
             limits=limits,
         )
+
+    def _checked_clusters(self) -> tuple[ClusterCount, ClusterRange]:
+        return fixed_count(self.n_clusters)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -108,6 +119,8 @@ class PrivilegedSettings:
         plain = {name: getattr(self, name) for name in self.names()}
         if isinstance(self.prepare, Preparation):
             plain["prepare"] = self.prepare.to_dict()
+        if isinstance(self.n_clusters, tuple):
+            plain["n_clusters"] = list(self.n_clusters)
         return plain
 
     @property
@@ -157,8 +170,11 @@ class Settings(PrivilegedSettings):
             max_points=self._checked_max_points(),
         )
 
+    def _checked_clusters(self) -> tuple[ClusterCount, ClusterRange]:
+        return checked_count(self.n_clusters)
+
     @classmethod
-    def in_paper(cls, n_clusters: int, options: Options) -> Self:
+    def in_paper(cls, n_clusters: ClusterCount, options: Options) -> Self:
         """Return the settings of the paper's algorithm, but for the options given."""
         unknown = sorted(options.keys() - Options.__annotations__.keys())
         if unknown:
@@ -186,7 +202,7 @@ class Settings(PrivilegedSettings):
         return whole_number(
             "max_points",
             self.max_points,
-            at_least=2 * self.n_clusters,
+            at_least=2 * self.clusters.high,
             meaning=(
                 "the most points remembered, two or more for each cluster; leave it out to keep "
                 "every point"

@@ -20,6 +20,8 @@ from kmeander.kmeans.seeding import draw_seeds, kmeans
 from kmeander.kmeans.starts import Current, Start
 from kmeander.kmeans.window import Window
 from kmeander.models.describing import remembered
+from kmeander.models.k_choice import first_clusters
+from kmeander.models.k_state import KChoice
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.records import Batch, Step
@@ -65,8 +67,8 @@ def checked_batch(
             "previous and current must be left out until the model has centroids; the first "
             "batch begins with a K-means of its own."
         )
-    if current is not None:
-        _check_current(current, settings.n_clusters, n_features)
+    if current is not None and known.centroids is not None:
+        _check_current(current, len(known.centroids), n_features)
     return placed(batch, settings.limits.metric)
 
 
@@ -110,10 +112,9 @@ def seen_from(known: State, previous: ArrayLike, settings: PrivilegedSettings) -
         metric.points(checked_centroids(previous, known.n_features, "previous"), "previous"),
         np.float64,
     )
-    if len(centroids) != settings.n_clusters:
-        raise InputError(
-            f"previous has {len(centroids)} centroids, the model has {settings.n_clusters}."
-        )
+    n_clusters = 0 if known.centroids is None else len(known.centroids)
+    if len(centroids) != n_clusters:
+        raise InputError(f"previous has {len(centroids)} centroids, the model has {n_clusters}.")
     fit = fit_window(known.window, frozen_copy(centroids), settings.limits, only_assign=True)
     return known._replace(
         centroids=fit.centroids, window=fit.window, expected_error=fit.expected_error
@@ -131,7 +132,7 @@ def begin(
 ) -> tuple[State, Step]:
     """Learn the first K distinct points, or keep what there is and wait."""
     points, weights = known.with_waiting(batch)
-    n_clusters, limits = settings.n_clusters, settings.limits
+    n_clusters, limits = settings.clusters.low, settings.limits
     rng = generator_for(seed, batch.index)
     seeds = draw_seeds(points, weights, n_clusters, rng, limits.threads)
     n_surplus = n_clusters - len(seeds.rows)
@@ -172,8 +173,7 @@ def begin(
     # Where there are too few distinct points (fit only) the surplus centroids lie on the first: a
     # tie goes to the lowest index, so they stay without mass.
     surplus = np.repeat(seeds.centroids[:1], n_surplus, axis=0)
-    centroids = np.concatenate([seeds.centroids, surplus])
-    centroids = limits.metric.centroids(centroids)
+    centroids = limits.metric.centroids(np.concatenate([seeds.centroids, surplus]))
     start = Start(centroids, seeds.n_distances, seeds.n_distances_plain)
     partition = seeds.partition if n_surplus == 0 else None
     window = Window(settings.first_rho, tail=settings.tail).joined_by(
@@ -181,6 +181,8 @@ def begin(
     )
     found = search(window, start, settings, seed, batch.index)
     fit, swapped, rest = converge(found, settings, seed, batch.index, known)
+    if settings.follows_k:
+        fit, swapped = first_clusters(fit, settings.clusters, seed, batch.index, limits), ()
     lineage = Lineage.begun(fit.centroids, batch.index, variance_of(fit))
     chapter = Chapter.first(fit.window, fit.centroids, lineage.ids, settings.season)
     tracked = Tracked(lineage, fit, chapter, swapped)
@@ -202,7 +204,7 @@ def look_for_changes(
 
 
 def current_of(
-    batch: Batch, current: LloydResult | None, settings: PrivilegedSettings, seed: int
+    batch: Batch, current: LloydResult | None, k: int, settings: PrivilegedSettings, seed: int
 ) -> Current:
     """Return how to get C^0, the K-means on the batch alone, if somebody asks for it."""
 
@@ -211,7 +213,7 @@ def current_of(
             # Whether its bounds are those of this batch's points, only the caller knows.
             return replace(current, partition=None)
         rng = generator_for(seed, batch.index)
-        return kmeans(batch.points, batch.weights, settings.n_clusters, rng, settings.limits)
+        return kmeans(batch.points, batch.weights, k, rng, settings.limits)
 
     return found
 
@@ -303,6 +305,7 @@ def record(
     history_kept: float = 1.0,
     n_far: int = 0,
     rest: Rest = Rest(),  # noqa: B008  # a tuple
+    choice: KChoice = KChoice(),  # noqa: B008  # a tuple
 ) -> tuple[State, Step]:
     """Write down what happened: what is known from now on, and the Step."""
     fit = tracked.fit
@@ -362,7 +365,7 @@ def record(
         merged=against_k.merged,
         holds_two=against_k.holds_two,
         ids=lineage.ids,
-        events=tracked.events,
+        events=(*known.k_choice.events, *tracked.events),
         why=tracked.why,
         noise=tracked.chapter.noise,
         n_far=n_far,
@@ -392,5 +395,6 @@ def record(
         chapter=tracked.chapter,
         preparation=known.preparation,
         memory=memory,
+        k_choice=choice,
     )
     return learned, step

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmeander.arrays import Centroids, Points, Weights, frozen
+from kmeander.arrays import Centroids, Labels, Points, Weights, frozen
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.local_search import Rest
 from kmeander.kmeans.window import Window
 from kmeander.meaning.memory import Memory
+from kmeander.models.k_state import KChoice
 from kmeander.models.rho_choice import RhoChoice
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.preparation import FittedPreparation
@@ -44,6 +45,7 @@ class State(NamedTuple):
     chapter: Chapter | None = None  # the same, and in a state of before there were any
     preparation: FittedPreparation | None = None  # where rows are prepared
     memory: Memory = Memory()  # of the clusters, for people
+    k_choice: KChoice = KChoice()  # of the number of clusters
 
     @classmethod
     def empty(cls, settings: PrivilegedSettings) -> State:
@@ -65,6 +67,11 @@ class State(NamedTuple):
         if batch.within is None and self.waiting_within == 0:
             return None
         return self.waiting_within + (batch.within or 0.0)
+
+    def rows_of(self, labels: Labels) -> Labels:
+        """Return the row that users see for each cluster: some rows may be free."""
+        places = self.k_choice.places
+        return labels if places is None else places.rows[labels].astype(labels.dtype)
 
     def rescaled(self, factors: Weights, limits: Limits) -> State:
         """Return the same in other units: each column of a point is multiplied by its factor.
@@ -117,6 +124,7 @@ class State(NamedTuple):
             "chapter": None if self.chapter is None else self.chapter.state(),
             "preparation": None if self.preparation is None else self.preparation.to_dict(),
             "memory": self.memory.to_dict(),
+            **self.k_choice.to_dict(),
         }
 
     @classmethod
@@ -149,6 +157,7 @@ class State(NamedTuple):
                 else None
             ),
             memory=Memory.from_dict(plain["memory"]) if plain.get("memory") else Memory(),
+            k_choice=KChoice.from_dict(plain),
         )
 
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from kmeander.arrays import LARGEST_VALUE
 from kmeander.exceptions import InputError
 from kmeander.meaning.stored_memory import check_memory
+from kmeander.models.cluster_range import ClusterRange
 from kmeander.models.rho_choice import RHOS
+from kmeander.models.stored_k_choice import check_k_choice
 from kmeander.plain_values import PlainValues, is_number, is_whole
 from kmeander.preparation.stored_preparation import check_preparation
 
@@ -24,7 +26,7 @@ _HEAVIEST = 1e45  # of a mean that stands for any number of rows
 _Batch = tuple[NDArray[Any], NDArray[np.float64] | None]
 
 
-def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
+def check_state(plain: Mapping[str, Any], clusters: ClusterRange) -> None:
     """Refuse a state whose parts are not of the kinds, shapes and sizes that belong together.
 
     That the numbers are those that some stream leads to is not asked.
@@ -47,7 +49,11 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
     rest = state.items("rest", (), each=is_whole, rule="whole numbers")
     if rest and (len(rest) != 2 or min(rest) < 0):
         raise InputError(f"it has rest {rest!r}, which must be two numbers of at least 0.")
-    centroids = _places(state, "centroids", (n_clusters, d), None)
+    fixed = None if clusters.is_followed else clusters.low
+    centroids = _places(state, "centroids", (fixed, d), None)
+    n_clusters = clusters.low if centroids is None else len(centroids)
+    if clusters.nearest(n_clusters) != n_clusters:
+        raise InputError(f"it has {n_clusters} centroids, which must be {clusters.words()}.")
     waiting = _places(state, "waiting_points", (None, d), None)
     if waiting is not None:
         _weights(state, "waiting_weights", len(waiting), ...)
@@ -69,6 +75,8 @@ def check_state(plain: Mapping[str, Any], n_clusters: int) -> None:
         step.number("mass", ..., least=0.0)
         _places(step, "centroids", (n_clusters, d), ...)
         _weights(step, "masses", n_clusters, ...)
+    if "k_choice" in state and centroids is not None:
+        check_k_choice(state.inside("k_choice"), n_clusters, d)
 
 
 def _check_window(window: PlainValues, k: int, d: int | None) -> int:

@@ -54,7 +54,7 @@ def follow_lives(lives: dict[int, Life], step: Step, *, is_first: bool) -> None:
         life = lives.get(event.cluster if event.cluster is not None else -1)
         if life is None:
             continue
-        if event.kind in ("born", "split"):
+        if event.kind in ("born", "split", "returned"):
             life.came = event.words()
         elif event.kind in ("died", "absorbed"):
             life.went = event.words()

@@ -204,6 +204,11 @@ class Step:
         """Return the Step with other values of some fields."""
         return self.made(**{**vars(self), **values})
 
+    @property
+    def n_clusters(self) -> int | None:
+        """The number of clusters after the batch; None while the model waits."""
+        return None if self.centroids is None else len(self.centroids)
+
     def when(self) -> str:
         """Return when its rows happened, for people; nothing where nobody said.
 

@@ -16,6 +16,7 @@ from kmeander.exceptions import ArgumentError, argument
 from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.kmeans.metric import metric_of
 from kmeander.models import FSKM
+from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.settings import Settings, rules_for
 from kmeander.preparation import Preparation
 from kmeander.runs.loop import Runner
@@ -43,7 +44,7 @@ _log = logging.getLogger("kmeander")
 
 def run(
     source: Any,
-    n_clusters: int = Settings.n_clusters,
+    n_clusters: ClusterCount = Settings.n_clusters,
     *,
     rho: float | str | None = None,
     half_life: float | None = None,
@@ -116,7 +117,8 @@ def run(
         ``-`` for standard input, ``kafka://host:port/topic``, ``drift:FILE?epsilon=0.5`` for the
         simulator; one data frame, Arrow table or array of two dimensions; or arrays, Arrow batches
         or data frames, one after the other.
-    n_clusters : int, default=8
+    n_clusters : int, (int, int) or "auto", default=8
+        A number; a range such as ``(2, 30)``, or ``"auto"``: as many as the stream has.
     rho, half_life : float, optional
         Share of weight that a batch keeps when the next arrives (default 0.6; or ``"auto"`` or
         ``"two-speed"``), or the batches after which half is forgotten.

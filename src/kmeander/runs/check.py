@@ -228,7 +228,7 @@ def check(
     if rules is not None:
         options["prepare"] = prepare if isinstance(prepare, str) else "auto"
     n_distinct = len(np.unique(np.nan_to_num(table.values), axis=0))
-    if n_distinct < Settings.n_clusters:
+    if n_distinct < Settings().clusters.low:
         options["n_clusters"] = n_distinct
     if n_bad:
         options["bad_rows"] = "skip"

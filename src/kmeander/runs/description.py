@@ -100,7 +100,7 @@ class Description:
         }
         return {
             "source": self.source.identity,
-            "n_clusters": self.model.n_clusters,
+            "n_clusters": self.settings()["n_clusters"],
             "columns": list(selection.features),
             "id_column": selection.id_column,
             "time_column": selection.time_column,

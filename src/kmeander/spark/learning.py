@@ -162,7 +162,7 @@ def learn(
         whole_number(
             "coreset_size",
             coreset_size,
-            at_least=2 * asked.n_clusters,
+            at_least=2 * asked.settings.clusters.high,
             meaning="the weighted means of a batch, two or more for each cluster",
         ),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from kmeander.arrays import INSTRUCTION_SET
 from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.models.base import StreamModel
+from kmeander.models.cluster_range import checked_count
 from kmeander.models.settings import PrivilegedSettings, Settings
 from kmeander.plain_values import PlainValues, are_moderate, is_plain, is_text
 from kmeander.preparation import FittedPreparation
@@ -80,8 +81,8 @@ def _check(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
         if missing:
             raise InputError(f"it has no {missing[0]}.")
         given.text("instruction_set")
-        params = given.inside("params")
-        params.whole("n_clusters", least=1)
+        given.inside("params")
+        checked_count(state["params"].get("n_clusters"))
         if not all(map(is_plain, state["params"].values())):
             raise InputError("it has parameters that are no plain values.")
         kind = Settings if state["estimator"] == "ForgetfulKMeans" else PrivilegedSettings

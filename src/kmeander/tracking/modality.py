@@ -91,13 +91,15 @@ def misfits(window: Window, centroids: Centroids, masses: Masses) -> Misfits:
     return Misfits(tuple(sorted(pairs)), tuple(np.flatnonzero(found.as_two > limit_two).tolist()))
 
 
-def score_dips(window: Window, centroids: Centroids, masses: Masses) -> DipScores:
+def score_dips(
+    window: Window, centroids: Centroids, masses: Masses, least_decay: float = LEAST_DECAY
+) -> DipScores:
     """Score each cluster of a window whose partition covers all of its points."""
     assert window.partition is not None
     n_clusters = len(centroids)
     neighbours: Labels = np.empty(n_clusters, dtype=np.int32)
     as_one, as_two = np.empty((2, n_clusters))
-    first = len(window.batches) - window.n_recent(LABELS_PER_CLUSTER * n_clusters, LEAST_DECAY)
+    first = len(window.batches) - window.n_recent(LABELS_PER_CLUSTER * n_clusters, least_decay)
     _kernel.score_dips(
         window.handle,
         first,
