@@ -6,12 +6,15 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from kmeander import KmeanderError
+import kmeander
+from kmeander import KmeanderError, Step
 from kmeander.cli import app
 from tests.runs import untidy
 from tests.runs.untidy import Untidy, write
@@ -106,3 +109,36 @@ def test_one_row_says_how_many_clusters_it_makes(tmp_path: Path) -> None:
     )
     ended_well, said = run(str(path), *options(line)[0])
     assert ended_well and "Nothing was learned" not in said
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("beside", ["huge", "id", "seconds", "text time"])
+def test_a_column_that_says_nothing_hides_no_drift(beside: str, seed: int) -> None:
+    """A drift at batch 30 is found in the batch in which it is without that column, and alone."""
+    rng = np.random.default_rng(seed)
+    n_batches, n_rows = 60, 200
+    centres = np.array([[20.0, 1.0], [40.0, 3.0], [60.0, 1.0]])
+    batch = np.arange(n_batches * n_rows) // n_rows
+    moved = centres + np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 0.0]])
+    way = rng.integers(3, size=len(batch))
+    places = np.where((batch >= 30)[:, np.newaxis], moved[way], centres[way])
+    plain = pd.DataFrame(places + rng.normal(size=places.shape) * [1.0, 0.1], columns=["a", "b"])
+    number = np.arange(len(batch))
+    column: Any = {
+        "huge": rng.normal(0, 1e7, len(batch)),
+        "id": 100_000 + number,
+        "seconds": 1_780_000_000 + 60 * number,
+        "text time": pd.date_range("2026-06-01", periods=len(batch), freq="min").astype(str),
+    }[beside]
+    name = {"huge": "watts", "id": "id"}.get(beside, "ts")
+    found = {}
+    for what, frame in (("plain", plain), ("beside", plain.assign(**{name: column}))):
+        steps: list[Step] = []
+        said: list[str] = []
+        kmeander.run(
+            frame, 3, batch_size=n_rows, random_state=seed, on_step=steps.append, tell=said.append
+        )
+        found[what] = [step.index for step in steps if any(e.kind == "drift" for e in step.events)]
+        if what == "beside" and beside != "huge":
+            assert any(f"Column '{name}' is left out" in line for line in said)
+    assert found["plain"] == found["beside"] == [30]
