@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kmeander.exceptions import InputError, shown
+from kmeander.html_cards import card
 from kmeander.plain_values import each_of, record_values
 
 # In the order in which they are listed.
@@ -107,6 +108,10 @@ class Event:
             "shrank": f"{cluster} shrank from {was:.1%} to {value:.1%}{z}",
             "trend": f"{cluster} has walked {value:.1f} standard deviations{z}",
         }[self.kind]
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        return card(self.words())
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values; what there is none of is left out."""

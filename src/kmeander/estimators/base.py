@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from numbers import Integral
 from operator import is_
 from types import NoneType
@@ -26,7 +27,7 @@ from kmeander.models.base import StreamModel
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.preparation import Preparation, Rows
-from kmeander.records import Batch, Captions, Profiles, Step
+from kmeander.records import Batch, Captions, Columns, Profiles, Step
 from kmeander.storage import checkpoint, model_file
 
 if TYPE_CHECKING:
@@ -273,8 +274,8 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
     ) -> None:
         """Show what `model` has learned, from `rows` the last time, all at once."""
         learned = model.learned
-        step = learned.step
-        assert step is not None
+        assert learned.step is not None
+        step = learned.step.with_columns(_columns(learned, features))
         shown: dict[str, Any] = {
             **features,
             "_model": model,
@@ -329,6 +330,15 @@ def _by_row(learned: State, step: Step) -> dict[str, Any]:
         centers = places.centers(centers)
         ids, weights = places.spread(ids, -1), places.spread(weights, 0.0)
     return {"cluster_centers_": centers, "cluster_ids_": ids, "cluster_weights_": weights}
+
+
+def _columns(learned: State, features: Mapping[str, Any]) -> Columns | None:
+    """Return names and units of what was learned, as far as anybody has named it."""
+    if learned.preparation is not None:
+        known = learned.preparation
+        return Columns(known.names, known.shift, known.unit)
+    names = features.get("feature_names_in_")
+    return None if names is None else Columns(tuple(names))
 
 
 def model_of(estimator: StreamKMeans) -> StreamModel:

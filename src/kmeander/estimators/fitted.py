@@ -18,13 +18,14 @@ from sklearn.utils import Tags
 from kmeander.arrays import Centroids, Labels, Points, checked_weights
 from kmeander.estimators.reading import in_place, read_points
 from kmeander.exceptions import InputError
+from kmeander.html_cards import card
 from kmeander.kmeans.lloyd import nearest
 from kmeander.kmeans.metric import Metric
 from kmeander.models.base import StreamModel
 from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.state import State
 from kmeander.preparation import rows_of
-from kmeander.records import Ids
+from kmeander.records import Ids, Step
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,7 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_threads: int | None
     cluster_centers_: Centroids
     cluster_ids_: Ids
+    step_: Step
     _model: StreamModel
     _learned: State  # what is shown: all of it is replaced at once
 
@@ -124,6 +126,16 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if names is None:
             names = [f"x{place}" for place in range(learned.centroids.shape[1])]
         return pd.DataFrame(learned.centroids, index=index, columns=names)
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it: its clusters, once it has learned some."""
+        if not hasattr(self, "cluster_centers_"):
+            unfitted: str = super()._repr_html_()
+            return unfitted
+        return f"{card(repr(self))}<br>{self.step_._repr_html_()}"
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _points_and_centroids(
         self, X: ArrayLike

@@ -378,6 +378,7 @@ def record(
         last_time=last_time,
         profiles=None,
         names=names,
+        columns=None,
         seconds=perf_counter() - begun,
     )
     learned = State(

@@ -2,6 +2,7 @@
 
 from kmeander.records.batch import Batch, Times
 from kmeander.records.captions import Captions
+from kmeander.records.columns import Columns
 from kmeander.records.noise import Noise
 from kmeander.records.profile import ClusterProfile, Contrast, ExampleRow, Profiles
 from kmeander.records.step import Ids, Step
@@ -10,6 +11,7 @@ __all__ = [
     "Batch",
     "Captions",
     "ClusterProfile",
+    "Columns",
     "Contrast",
     "ExampleRow",
     "Ids",

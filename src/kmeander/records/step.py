@@ -16,7 +16,9 @@ from kmeander.arrays import (
 )
 from kmeander.events import Event, Explanation
 from kmeander.exceptions import InputError, shown
+from kmeander.html_cards import MOST_ROWS, card, plural
 from kmeander.plain_values import each_of, record_values
+from kmeander.records.columns import Columns
 from kmeander.records.event_time import checked_text, in_words
 from kmeander.records.noise import Noise
 from kmeander.records.profile import ClusterProfile, Profiles
@@ -25,12 +27,12 @@ Ids = NDArray[np.int64]
 
 
 # Fields of a Step that are not written and do not count in comparisons.
-_IN_MEMORY = {"seconds", "ended", "names"}
+_IN_MEMORY = {"seconds", "ended", "names", "columns"}
 # Those that are only written where there is something.
 _WHERE_KNOWN = {"filled", "first_time", "last_time", "profiles"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Step:
     """What one batch did to the model.
 
@@ -137,6 +139,9 @@ class Step:
         in that case not written.
     names : mapping of int to str, or None
         Names of clusters, by id, as far as they are known. In memory only: `profiles` have them.
+    columns : Columns or None
+        Names and units of the columns, for words and frames. In memory only, as `seconds`; a steps
+        file has them once, in its first line.
     seconds : float or None
         Time taken. In memory only: not written, not compared.
     """
@@ -183,6 +188,7 @@ class Step:
     last_time: str | None = None
     profiles: Profiles | None = None
     names: Mapping[int, str] | None = None
+    columns: Columns | None = None
     seconds: float | None = None
 
     @classmethod
@@ -209,6 +215,12 @@ class Step:
         """The number of clusters after the batch; None while the model waits."""
         return None if self.centroids is None else len(self.centroids)
 
+    def with_columns(self, columns: Columns | None) -> Step:
+        """Return the Step, knowing names and units of its columns."""
+        if columns is None or columns is self.columns:
+            return self
+        return self.having(columns=columns)
+
     def when(self) -> str:
         """Return when its rows happened, for people; nothing where nobody said.
 
@@ -229,7 +241,7 @@ class Step:
         Parameters
         ----------
         columns : sequence of str, optional
-            Names of the columns.
+            Names of the columns; by default those that the Step knows.
         scale : sequence of float, optional
             Where columns were standardised: how large one unit is in the units of the stream.
         """
@@ -245,6 +257,8 @@ class Step:
         said = event.words(self.names)
         if event.kind != "drift" or self.why is None:
             return [said]
+        if columns is None and self.columns is not None:
+            columns, scale = self.columns.names, self.columns.scale
         return [said, *self.why.words(columns, scale, self.names)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,7 +312,42 @@ class Step:
                 frozen(values[name])
         return cls(**values)
 
+    def __repr__(self) -> str:
+        happened = "; ".join(self.words()) or ("waiting" if self.waiting else "nothing happened")
+        when = self.when()
+        head = f"Step {self.index}{when and f', {when}'}: {plural(self.n_points, 'row')}"
+        if self.centroids is None:
+            return f"{head}, no clusters yet\n  {happened}"
+        n_ids = plural(len(self.centroids), "cluster")
+        return f"{head}, {n_ids}, rho {self.rho:.3g}\n  {self._errors()}\n  {happened}"
+
+    def _errors(self) -> str:
+        """Return the errors of the batch in half a sentence."""
+        if self.prequential_error is None or self.batch_error is None:
+            return f"error {_short(self.batch_error)}"
+        return (
+            f"error {_short(self.prequential_error)} before learning, "
+            f"{_short(self.batch_error)} after, {_short(self.surrogate_error)} over the window"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        if self.ids is None or self.masses is None:
+            return card(repr(self).splitlines()[0], self.words())
+        order = np.argsort(-self.masses, kind="stable")[:MOST_ROWS]
+        table = [(str(self.ids[place]), f"{self.masses[place] / self.mass:.1%}") for place in order]
+        n_more = len(self.ids) - len(order)
+        more = [f"and {plural(n_more, 'smaller cluster')}"] if n_more else []
+        lines = [self._errors(), *(self.words() or ["nothing happened"])]
+        return card(
+            repr(self).splitlines()[0], lines, table=(("cluster", "share"), table), after=more
+        )
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Step) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from kmeander.exceptions import InputError, StreamError, argument
 from kmeander.json_text import from_json
-from kmeander.records import Step
+from kmeander.records import Columns, Step
 from kmeander.sinks.contract import LearnedBatch, Position, explained
 from kmeander.sinks.large_centroids import FOLDER, CentroidFiles, with_centroids
 from kmeander.sinks.line_sink import LineSink
@@ -126,16 +126,22 @@ def read_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """Yield the Steps that a run wrote to `path`."""
     ended: tuple[tuple[int, int], ...] = ()
     names: dict[int, str] = {}
+    columns: Columns | None = None
     for number, line in enumerate(lines_of(path), start=1):
         try:
-            step = Step.from_dict(with_centroids(from_json(line), path))
+            plain = with_centroids(from_json(line), path)
+            step = Step.from_dict(plain)
+            if columns is None:
+                columns = Columns.of(plain.get("run") or {})
         except ValueError as error:
             raise InputError(f"{path} line {number} is not a Step: {error}") from error
         if step.events or step.dropped:
             ended = (*ended, *endings(step.events), *step.dropped)
         if step.profiles is not None:
             names = {**names, **step.profiles.names()}
-        yield replace(step, ended=(*ended, *step.asleep), names=names)
+        if columns is not None:
+            columns = columns.after(step.events)
+        yield replace(step, ended=(*ended, *step.asleep), names=names, columns=columns)
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:

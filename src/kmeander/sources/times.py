@@ -35,6 +35,8 @@ def to_times(column: Any, name: str, unit: str | None = None) -> tuple[NDArray[n
     ([1500000, 0], "nothing in column 'at'")
     >>> to_times(pa.array(["1970-01-01T00:00:01Z", "1970-01-01 00:00:02"]), "at")[0].tolist()
     [1000000, 2000000]
+    >>> to_times(pa.array(["1970-01-01T00:00:01Z"], pa.string_view()), "at")[0].tolist()  # polars
+    [1000000]
     >>> to_times(pa.array([1_700_000_000, 1_700_000_000_000]), "at")[0].tolist()
     [1700000000000000, 1700000000000000]
     """
@@ -46,7 +48,8 @@ def to_times(column: Any, name: str, unit: str | None = None) -> tuple[NDArray[n
     kind = column.type
     if pa.types.is_dictionary(kind):
         return to_times(column.dictionary_decode(), name, unit)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return _of_text(column.to_pylist(), name, unit)
     if column.null_count:
         empty = to_numpy(column.is_null())
