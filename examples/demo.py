@@ -1,8 +1,8 @@
-"""A drifting stream from nothing to a picture: what ``make demo`` runs.
+"""A drifting stream from nothing to a page and a picture: what ``make demo`` runs.
 
 Writes a stream of 60 batches to a CSV file, in which six clusters jump elsewhere at batches 20
-and 40, lets ``kmeander run`` cluster it, and draws what happened beside what scikit-learn's
-MiniBatchKMeans makes of the same batches.
+and 40, lets ``kmeander run`` cluster it and ``kmeander report`` show it, and draws what happened
+beside what scikit-learn's MiniBatchKMeans makes of the same batches.
 
     python examples/demo.py FOLDER
 """
@@ -49,7 +49,12 @@ def main(folder: Path) -> None:
     theirs = minibatch_errors(stream)
     summarise(steps, theirs)
     draw(stream, steps, theirs, picture)
-    print(f"\nSee {picture} for the picture and {steps_file} for one JSON line per batch.")
+    report = folder / "report.html"
+    command = f"report {steps_file} --out {report} --features x,y".split()
+    print("\n$ kmeander", *command, flush=True)
+    subprocess.run([str(Path(sys.executable).with_name("kmeander")), *command], check=True)
+    print(f"\nThe same beside MiniBatchKMeans: {picture.resolve().as_uri()}")
+    print(f"What happened, and the clusters now: {report.resolve().as_uri()}")
 
 
 def drifting_stream(rng: np.random.Generator) -> list[Array]:

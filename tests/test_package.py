@@ -194,7 +194,7 @@ def test_groups_of_tests_stay_in_one_worker(request: pytest.FixtureRequest) -> N
 
 
 @pytest.mark.slow
-def test_the_demo_ends_in_a_summary_and_a_picture(tmp_path: Path) -> None:
+def test_the_demo_ends_in_a_page_and_a_picture(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "examples/demo.py", str(tmp_path)],
         capture_output=True,
@@ -206,6 +206,9 @@ def test_the_demo_ends_in_a_summary_and_a_picture(tmp_path: Path) -> None:
     ours, theirs = map(float, rows["41-59, after it"])
     assert ours < theirs / 4
     assert (tmp_path / "demo.png").stat().st_size > 50_000
+    report = tmp_path / "report.html"
+    assert done.stdout.endswith(f"What happened, and the clusters now: {report.as_uri()}\n")
+    assert "Quiet since batch 40: 19 batches without a change." in report.read_text("utf-8")
 
 
 def test_show_config_names_the_kernel_and_the_threads(

@@ -16,9 +16,10 @@ import kmeander
 from kmeander import Event, InputError
 from kmeander.events import KINDS
 from kmeander.page import series
+from kmeander.page.head import figures_html
 from kmeander.page.palette import EVENT_COLORS
 from kmeander.page.report import as_page
-from kmeander.page.summary import as_html, as_markdown, as_plain
+from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.timeline import Timeline, read_timeline
 
 HOMES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
@@ -103,7 +104,7 @@ def test_the_noise_is_said_in_words(early: Path, walk: Path) -> None:
         words = timeline.last.noise.words()
         sentence = f"{words[0].upper()}{words[1:]}."
         assert sentence in as_markdown(timeline)
-        assert sentence in as_html(timeline)
+        assert sentence in figures_html(timeline)
         assert as_plain(timeline)["noise"] == {**vars(timeline.last.noise), "words": words}
 
 
@@ -123,7 +124,7 @@ def timeline_of(*changes: dict[str, Any]) -> Timeline:
 def test_a_file_without_noise_says_nothing_of_it() -> None:
     timeline = timeline_of({})
     assert as_plain(timeline)["noise"] is None
-    assert 'class="noise"' not in as_html(timeline)
+    assert 'class="noise"' not in figures_html(timeline)
     assert "atches vary" not in as_markdown(timeline)
 
 

@@ -17,7 +17,10 @@ from typing import Any
 
 import pytest
 
+from kmeander.page.follower import Follower
+from kmeander.page.live import _clock
 from kmeander.page.report import as_page
+from kmeander.page.status import status_of
 from kmeander.page.timeline import read_timeline
 from tests.page.test_page import HOSTILE, write_run
 
@@ -94,7 +97,7 @@ def test_a_report_shows_the_runs_numbers_and_asks_nobody(
     page = browser.open(file.as_uri())
     last = json.loads(steps.read_text().splitlines()[-1])
     assert page.get_by_text(f"{last['surrogate_error']:.6g}").count() == 1
-    assert page.get_by_text("1,800").count() == 1  # rows
+    assert page.locator("dd", has_text="1,800").count() == 1  # rows
     errors = page.evaluate(
         f"({BY_TYPE})('ColumnDataSource').map(s => s.data.surrogate).filter(Boolean)[0].length"
     )
@@ -110,12 +113,96 @@ def test_a_report_shows_the_runs_numbers_and_asks_nobody(
     assert "Content Security Policy" in browser.errors[0]
 
 
-def test_slider_table_and_choice_change_what_is_shown(
-    browser: Browser, steps: Path, tmp_path: Path
-) -> None:
-    file = tmp_path / "report.html"
+def opened(browser: Browser, steps: Path, folder: Path) -> Any:
+    """Open the report of `steps`."""
+    file = folder / "report.html"
     file.write_text(as_page(read_timeline(steps)), encoding="utf-8")
     page = browser.open(file.as_uri())
+    page.locator("ol.events li").first.wait_for(timeout=60_000)
+    return page
+
+
+def test_the_newest_event_stands_first_and_its_sentence_is_whole(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    page = opened(browser, steps, tmp_path)
+    timeline = read_timeline(steps)
+    batches = page.locator("ol.events button").all_inner_texts()
+    numbers = [int(re.findall(r"\d+", said)[0]) for said in batches]
+    assert numbers == sorted(numbers, reverse=True) and len(numbers) == len(timeline.events)
+    shown = page.locator("ol.events li").all_inner_texts()
+    newest = [one for one in timeline.events if one.batch == numbers[0]]
+    for item, one in zip(shown, newest, strict=False):
+        assert f"{one.words[0].upper()}{one.words[1:]}." in item
+    longest = page.locator("ol.events li div").evaluate_all(
+        "found => found.every(one => one.scrollWidth <= one.clientWidth + 1)"
+    )
+    assert longest  # wrapped, not cut
+    assert browser.errors == []
+
+
+def test_an_event_is_chosen_by_keyboard_and_zooms_the_plots(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    page = opened(browser, steps, tmp_path)
+    button = page.locator("ol.events button").first
+    batch = int(re.findall(r"\d+", button.inner_text())[0])
+    shown = (
+        f"(() => {{ const t = ({BY_TYPE})('Range1d').find(x => x.start < x.end && x.end > 2); "
+        "return [t.start, t.end]; })()"
+    )
+    whole = page.evaluate(shown)
+    button.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(shown) == [batch - 10, batch + 10]
+    assert button.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Enter")
+    assert page.evaluate(shown) == whole
+    assert button.get_attribute("aria-pressed") == "false"
+    assert browser.errors == []
+
+
+def test_events_are_filtered_by_kind_and_by_cluster(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    page = opened(browser, steps, tmp_path)
+    events = [one.event for one in read_timeline(steps).events]
+    items = page.locator("ol.events li")
+    n_drifts = sum(event.kind == "drift" for event in events)
+    kinds = page.get_by_label("Kind of event")
+    kinds.select_option(label=f"drift ({n_drifts})")
+    browser.wait_until(lambda: items.count() == n_drifts)
+    assert all("drift" in said for said in items.all_inner_texts())
+    kinds.select_option(label="all kinds")
+    cluster = next(event.cluster for event in events if event.cluster is not None)
+    page.get_by_label("Cluster", exact=True).select_option(label=f"cluster {cluster}")
+    about = sum(cluster in (event.cluster, event.other) for event in events)
+    browser.wait_until(lambda: items.count() == about)
+    kinds.select_option(label=f"drift ({n_drifts})")
+    page.get_by_text("Nothing that is chosen has happened.").wait_for(timeout=60_000)
+    assert browser.errors == []
+
+
+def test_a_column_is_drawn_for_each_cluster(browser: Browser, steps: Path, tmp_path: Path) -> None:
+    page = opened(browser, steps, tmp_path)
+    drawn = (
+        f"(() => {{ const line = ({BY_TYPE})('GlyphRenderer').find(r => r.glyph.type === "
+        "'MultiLine' && 'y0' in r.data_source.data); const name = line.glyph.ys.field; "
+        "return line.data_source.data[name].map(ys => [...ys].at(-1)); })()"
+    )
+    last = json.loads(steps.read_text().splitlines()[-1])
+    for place, name in enumerate(HOSTILE):
+        page.get_by_label("Column", exact=True).select_option(name)
+        page.wait_for_timeout(50)
+        ends = {round(value, 3) for value in page.evaluate(drawn)}
+        assert {round(row[place], 3) for row in last["centroids"]} <= ends
+    assert browser.errors == []
+
+
+def test_the_slider_shows_where_clusters_were(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    page = opened(browser, steps, tmp_path)
     assert page.get_by_text("Clusters at batch 29").count() == 1
     handle = page.locator(".noUi-handle").first
     handle.focus()  # by keyboard
@@ -126,22 +213,76 @@ def test_slider_table_and_choice_change_what_is_shown(
         "new Set(s.data.frame).size === 1).map(s => s.data.batch[0])[0]"
     )
     assert shown == 24
-    first = page.locator(".slick-row").first
-    batch = int(first.locator(".slick-cell").first.inner_text())
-    first.click()
-    start, end = page.evaluate(
-        f"(() => {{ const t = ({BY_TYPE})('Range1d').find(x => x.start < x.end && x.end > 2); "
-        "return [t.start, t.end]; })()"
+    assert browser.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_a_report_answers_first_and_fits_every_screen(
+    width: int, scheme: str, browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    browser.page.set_viewport_size({"width": width, "height": 844})
+    browser.page.emulate_media(color_scheme=scheme)
+    page = opened(browser, steps, tmp_path)
+    status = status_of(read_timeline(steps))
+    box = page.get_by_role("region", name="Status")
+    assert status.headline in box.inner_text() and status.sentences[0] in box.inner_text()
+    headline = box.get_by_role("heading").bounding_box()
+    assert headline is not None and headline["y"] + headline["height"] < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # What is read first needs no scrolling; then come the events, then the clusters.
+    places = [
+        page.get_by_role("heading", name=name).bounding_box()
+        for name in ("What happened", "Clusters now", "In numbers")
+    ]
+    tops = [place["y"] for place in places if place is not None]
+    assert len(tops) == 3 and tops[0] <= tops[1] < tops[2]
+    assert (tops[0] == pytest.approx(tops[1], abs=12)) is (width > 1000)
+    for locator in (box, page.locator("ol.events").first, page.locator("table").first):
+        assert contrast_of(locator) >= 4.5
+    assert browser.errors == []
+
+
+def contrast_of(locator: Any) -> float:
+    """Return the contrast of text and ground, as WCAG defines it."""
+    ink, ground = locator.evaluate(
+        """one => {
+          const found = [getComputedStyle(one).color];
+          for (let at = one; at; at = at.parentNode ?? at.host) {
+            const color = at instanceof Element ? getComputedStyle(at).backgroundColor : "";
+            if (color && color !== "rgba(0, 0, 0, 0)") { found.push(color); break; }
+          }
+          return found;
+        }"""
     )
-    assert start == batch - 10 and end == batch + 10
-    table = f"({BY_TYPE})('DataTable')[0].source.data.kind"
-    n_rows = page.evaluate(
-        f"(() => {{ ({BY_TYPE})('MultiChoice')[0].value = ['moved']; "
-        f"return {table}.filter(k => k === 'moved').length; }})()"
-    )
-    kinds = page.locator(".slick-row .slick-cell.r1")
-    assert n_rows > 0
-    browser.wait_until(lambda: set(kinds.all_inner_texts()) == {"moved"})
+
+    def light(color: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+        red, green, blue = (
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    high, low = sorted([light(ink), light(ground)], reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_reader_of_screens_finds_roles_names_and_hints(
+    browser: Browser, steps: Path, tmp_path: Path
+) -> None:
+    page = opened(browser, steps, tmp_path)
+    assert page.get_by_role("status").count() >= 1  # the status, told when it changes
+    assert page.get_by_role("heading", level=1).count() == 1
+    assert page.get_by_role("table").get_by_role("rowheader").count() == 4
+    assert page.get_by_role("columnheader", name="what sets it apart").count() == 1
+    for name in ("Errors over time", "Shares of the clusters over time", "From when to when"):
+        assert page.get_by_role("img", name=re.compile(name)).count() == 1
+    term = page.locator(".term", has_text="window error")
+    hint = page.get_by_role("tooltip", name=re.compile("surrogate error"))
+    assert not page.locator(".hint", has_text="surrogate error").is_visible()
+    term.focus()  # by keyboard, as by mouse
+    assert page.locator(".hint", has_text="surrogate error").is_visible()
+    assert hint.count() == 1
     assert browser.errors == []
 
 
@@ -232,7 +373,7 @@ def test_what_was_seen_is_hidden_in_this_page_until_more_comes(
     growing.write_text("".join(json.dumps(line) + "\n" for line in lines[: first + 1]))
     page = browser.open(live.address)
     page.wait_for_function(f"{NEWEST} === {first}", timeout=60_000)
-    rows = page.locator(".slick-row")
+    rows = page.locator("ol.events li")
     rows.first.wait_for(timeout=60_000)
     page.get_by_text("Mark all as seen").click()
     page.get_by_text(f"Seen up to batch {first}: show all").wait_for(timeout=60_000)
@@ -241,13 +382,37 @@ def test_what_was_seen_is_hidden_in_this_page_until_more_comes(
         file.writelines(json.dumps(line) + "\n" for line in lines[first + 1 : later + 1])
     page.wait_for_function(f"{NEWEST} === {later}", timeout=60_000)
     rows.first.wait_for(timeout=60_000)
-    shown = page.locator(".slick-row .slick-cell.r0").all_inner_texts()
-    assert set(shown) == {str(later)}
+    batches = page.locator("ol.events button")
+    assert {said.strip() for said in batches.all_inner_texts()} == {f"batch {later}"}
     page.get_by_text("show all").click()
-    batches = page.locator(".slick-row .slick-cell.r0")
-    browser.wait_until(lambda: str(first) in batches.all_inner_texts())
+    browser.wait_until(lambda: f"batch {first}" in batches.all_inner_texts())
     page.reload()  # another reader has seen nothing
     page.get_by_text("Mark all as seen").wait_for(timeout=60_000)
+    assert browser.errors == []
+
+
+def test_the_live_page_says_when_the_last_batch_came_and_that_a_run_stands_still(
+    browser: Browser, growing: Path, live: Watch, steps: Path
+) -> None:
+    page = browser.open(live.address)
+    page.wait_for_function(f"{NEWEST} === 9", timeout=60_000)
+    clock = page.locator(".clock")
+    assert re.fullmatch(r"Last batch (\d+ s|less than a second|\d+ min) ago\.", clock.inner_text())
+    before = clock.inner_text()
+    browser.wait_until(lambda: clock.inner_text() != before)
+    with Follower(growing, 10) as follower:
+        for number in range(10, 15):
+            with growing.open("a") as file:
+                file.write(steps.read_text().splitlines(keepends=True)[number])
+            deadline = time.monotonic() + 20
+            while follower.newest(1).n_batches != number + 1 and time.monotonic() < deadline:
+                time.sleep(0.01)
+        assert "Last batch" in _clock(follower) and follower.usual_pause() is not None
+        assert follower.read_at is not None
+        follower.read_at -= 3600.0
+        assert 'class="clock late">Stalled: no batch for 60 min; usually one comes every' in (
+            _clock(follower)
+        )
     assert browser.errors == []
 
 

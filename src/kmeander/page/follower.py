@@ -7,7 +7,10 @@ import os
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
+
+import numpy as np
 
 from kmeander.exceptions import InputError
 from kmeander.page.timeline import Timeline
@@ -42,6 +45,7 @@ class Follower:
         self.version = 0
         self.problem: str | None = None
         self.read_at: float | None = None  # when the file had something new, by time.monotonic
+        self._pauses: deque[float] = deque(maxlen=20)  # between the batches that came
         self._thread = threading.Thread(target=self._run, name="kmeander-follower", daemon=True)
 
     def __enter__(self) -> Follower:
@@ -51,6 +55,22 @@ class Follower:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+
+    def age(self) -> float | None:
+        """Return the seconds since the last batch came; None where none has."""
+        return None if self.read_at is None else max(time.monotonic() - self.read_at, 0.0)
+
+    def usual_pause(self) -> float | None:
+        """Return the seconds that usually lie between two batches, as far as that is known."""
+        with self._lock:
+            return None if len(self._pauses) < 3 else float(np.median(self._pauses))
+
+    def _age_of_file(self) -> float:
+        """Return how long ago the file, or the newest in the folder, was written."""
+        files = [self._path, *(self._path.iterdir() if self._path.is_dir() else ())]
+        with suppress(OSError):
+            return max(time.time() - max(file.stat().st_mtime for file in files), 0.0)
+        return 0.0
 
     @property
     def has_clusters(self) -> bool:
@@ -100,7 +120,12 @@ class Follower:
                 self._timeline.add(line.decode("utf-8", "replace"), self._n_lines)
                 self._forget()
             self.version += 1
-            self.read_at = time.monotonic()
+            now = time.monotonic()
+            if self.read_at is None:  # what was there already is as old as the file
+                self.read_at = now - self._age_of_file()
+            else:
+                self._pauses.append(now - self.read_at)
+                self.read_at = now
 
     def _forget(self) -> None:
         """Let go of lives that ended before anything that is still kept."""

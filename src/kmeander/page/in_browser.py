@@ -9,22 +9,85 @@ PAGE = """
 """
 
 WIDGETS = """
-:host { font-size: 14px; }
-.slick-header-columns, .slick-header-column { background: #eef1f4 !important; color: #1c2127; }
-.slick-cell { background: #ffffff; color: #1c2127; }
-.slick-row.odd .slick-cell { background: #f6f8fa; }
-.slick-cell.selected { background: #cfe3f5 !important; }
+:host { font-size: 15px; }
 label, .bk-slider-title, .bk-input-group { color: #1c2127; }
+.bk-input { min-height: 2.4em; color: #1c2127; background: #ffffff; border-color: #76808a; }
+.bk-btn { min-height: 2.4em; color: #1c2127; background: #f2f4f6; border-color: #76808a; }
+:focus-visible { outline: 3px solid #0072b2 !important; outline-offset: 1px; }
 @media (prefers-color-scheme: dark) {
-  .slick-header-columns, .slick-header-column { background: #2a3138 !important; color: #e6e9ec; }
-  .slick-cell { background: #15191e; color: #e6e9ec; border-color: #2a3138; }
-  .slick-row.odd .slick-cell { background: #1b2027; }
-  .slick-cell.selected { background: #274b6b !important; }
   label, .bk-slider-title, .bk-input-group { color: #e6e9ec; }
-  .bk-input, .choices__inner, .choices__list--dropdown { background: #1b2027 !important;
-    color: #e6e9ec !important; border-color: #4a5560 !important; }
-  .choices__item { color: #e6e9ec; }
-  .bk-btn { background: #2a3138 !important; color: #e6e9ec !important; }
+  .bk-input { background: #1b2027 !important; color: #e6e9ec !important; border-color: #8b96a1; }
+  .bk-btn { background: #2a3138 !important; color: #e6e9ec !important; border-color: #8b96a1; }
+  .bk-btn.bk-active { background: #274b6b !important; }
+  :focus-visible { outline-color: #6cb8ee !important; }
+}
+"""
+
+TEXT = """
+:host { color: #1c2127; font-size: 15px; line-height: 1.4; --soft: #59636e; --line: #d0d6dc;
+        --box: #f6f8fa; --good: #00664a; --bad: #a34700; --mark: #cfe3f5; }
+@media (prefers-color-scheme: dark) {
+  :host { color: #e6e9ec; --soft: #a9b3be; --line: #39424c; --box: #1b2027; --good: #4fd1a5;
+          --bad: #ffb27a; --mark: #274b6b; }
+}
+.bk-clearfix { display: block; width: 100%; overflow-wrap: anywhere; }
+h1 { font-size: 1.15rem; margin: 0 0 .4rem; font-weight: 600; color: var(--soft); }
+h2 { font-size: 1.1rem; margin: .6rem 0 .3rem; }
+p { margin: .2rem 0; }
+.status { border: 1px solid var(--line); border-left: .4rem solid var(--good); padding: .5rem .8rem;
+          border-radius: .3rem; background: var(--box); }
+.status.changed { border-left-color: var(--bad); }
+.status h2 { font-size: 1.3rem; margin: 0 0 .2rem; }
+.mark { color: var(--good); margin-right: .5rem; }
+.changed .mark { color: var(--bad); font-weight: 800; }
+.todo { margin-top: .4rem; } .todo ul { margin: .1rem 0; padding-left: 1.2rem; }
+.clock { color: var(--soft); } .clock.late { color: var(--bad); font-weight: 600; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .5rem 1rem;
+     margin: .4rem 0; }
+dl > div { min-width: 0; position: relative; }
+dt { font-size: .85rem; color: var(--soft); }
+dd { margin: 0; font-weight: 600; }
+.term { border-bottom: 1px dotted currentColor; cursor: help; }
+.hint { display: none; position: absolute; left: 0; top: 100%; z-index: 9; width: 17rem;
+        max-width: 80vw; padding: .4rem .6rem; border: 1px solid var(--line); border-radius: .3rem;
+        background: var(--box); color: inherit; font-weight: 400; }
+dl > div:nth-child(2n) .hint { left: auto; right: 0; }
+.term:hover + .hint, .term:focus + .hint { display: block; }
+.note, .noise { font-size: .92rem; } .note { color: var(--bad); }
+details { font-size: .92rem; margin-top: .3rem; }
+ol.events { list-style: none; margin: 0; padding: 0; max-height: 32rem; overflow-y: auto; }
+.events li { border-top: 1px solid var(--line); padding: .35rem .2rem; }
+.events li.chosen { background: var(--mark); }
+.events button { font: inherit; color: inherit; background: none; border: 0; padding: .15rem 0;
+                 text-decoration: underline; text-decoration-style: dotted; cursor: pointer; }
+.kind { display: inline-block; border: 1px solid; border-radius: .8rem; padding: 0 .5rem;
+        font-size: .85rem; margin-left: .5rem; }
+.kind i { display: inline-block; width: .6rem; height: .6rem; border-radius: 50%;
+          margin-right: .35rem; }
+.faint { opacity: .75; font-style: italic; }
+table { border-collapse: collapse; width: 100%; }
+caption { text-align: left; color: var(--soft); font-size: .9rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0;
+         border-top: 1px solid var(--line); }
+thead th { font-size: .85rem; color: var(--soft); font-weight: 600; border: 0; }
+.dot { display: inline-block; width: .75rem; height: .75rem; border-radius: 50%;
+       margin-right: .4rem; }
+.share, .trend { white-space: nowrap; } th, .trend { overflow-wrap: normal; }
+.legend { font-size: .9rem; display: flex; flex-wrap: wrap; gap: 0 1rem; margin: 0 0 .6rem 3.2rem; }
+.legend svg { vertical-align: middle; margin-right: .3rem; }
+.trend { min-width: 9rem; } .trend svg { vertical-align: middle; }
+.trend span, .since { color: var(--soft); font-size: .9rem; }
+button:focus-visible, .term:focus-visible, summary:focus-visible {
+  outline: 3px solid #0072b2; outline-offset: 1px; }
+@media (max-width: 640px) {
+  thead { position: absolute; left: -999rem; }
+  table, tbody, tr, caption { display: block; }
+  tr { border-top: 1px solid var(--line); padding: .3rem 0; display: grid;
+       grid-template-columns: 1fr auto auto; column-gap: .8rem; }
+  th, td { border: 0; padding: .1rem 0; }
+  .apart, .since, td[colspan] { grid-column: 1 / -1; }
+  .since { display: none; }
+  ol.events { max-height: none; }
 }
 """
 
@@ -36,7 +99,7 @@ function paint() {
   const ground = dark.matches ? "#15191e" : "#ffffff";
   for (const plot of plots) {
     plot.background_fill_color = ground; plot.border_fill_color = ground;
-    plot.outline_line_color = lines;
+    plot.outline_line_color = null;
     if (plot.title) plot.title.text_color = ink;
     for (const side of [plot.below, plot.left]) for (const axis of side) {
       axis.axis_line_color = lines; axis.major_tick_line_color = lines;
@@ -45,10 +108,7 @@ function paint() {
     }
     for (const grid of plot.center) {
       if ("grid_line_color" in grid) grid.grid_line_color = lines;
-      if ("label_text_color" in grid) {
-        grid.label_text_color = ink; grid.background_fill_color = ground;
-        grid.border_line_color = lines;
-      }
+      if ("text_color" in grid) grid.text_color = ink;
     }
   }
 }
@@ -63,6 +123,63 @@ for (let i = 0; i < all.frame.length; i++)
   if (all.frame[i] === at) for (const name of names) shown[name].push(all[name][i]);
 now.data = shown;
 frame.title = shown.batch.length ? "Clusters at batch " + shown.batch[0] : "Clusters";
+"""
+
+# The column that is drawn over time; what is drawn of it is there already, or comes from Python.
+SHOW_COLUMN = """
+const place = column.options.indexOf(column.value);
+const name = "y" + Math.max(place, 0);
+if (name in courses.data) for (const glyph of glyphs) glyph.ys = {field: name};
+axis.axis_label = column.value;
+"""
+
+# Of the newest events that are to be shown those that the list has room for, as HTML. Nothing of
+# the stream is taken for HTML.
+LIST_EVENTS = """
+const text = value => String(value).replace(/[&<>"']/g, sign => "&#" + sign.charCodeAt(0) + ";");
+const last = seen.active ? seen.tags[0] : -1, all = events.data, found = [];
+const kind = kinds.value, cluster = clusters.value;
+for (let i = all.batch.length - 1; i >= 0; i--)
+  if ((!kind || all.kind[i] === kind) && (!cluster || all.about[i].split(" ").includes(cluster))
+      && all.batch[i] > last) found.push(i);
+found.sort((one, other) => all.batch[other] - all.batch[one] || one - other);
+// On a phone the page scrolls, not a list within it, so there are fewer at first.
+const phone = window.matchMedia("(max-width: 640px)").matches;
+const room = (phone ? 6 : 40) * (1 + (more.tags[0] ?? 0));
+const chosen = new Set(events.selected.indices);
+const items = found.slice(0, room).map(i => {
+  const when = all.when[i] ? " &middot; " + text(all.when[i]) : "";
+  const words = text(all.words[i].slice(0, 1).toUpperCase() + all.words[i].slice(1));
+  return `<li class="${chosen.has(i) ? "chosen" : ""}"><button type="button" data-event="${i}" ` +
+    `aria-pressed="${chosen.has(i)}">batch ${text(all.batch[i])}${when}</button>` +
+    `<span class="kind"><i style="background:${text(all.color[i])}"></i>${text(all.event[i])}` +
+    `</span><div class="${all.alpha[i] < 1 ? "faint" : ""}">${words}.</div></li>`;
+});
+const n = found.length, shown = Math.min(n, room);
+const said = !all.batch.length ? "Nothing has happened yet." :
+  !n ? "Nothing that is chosen has happened." :
+  shown < n ? `The newest ${shown} of ${n.toLocaleString("en")}.` : "";
+list.text = `<p class="noise" role="status">${said}</p>` +
+  (n ? `<ol class="events" tabindex="0" aria-label="Events, the newest first">${items.join("")}` +
+   "</ol>" : "");
+more.visible = shown < n;
+"""
+
+MORE = "more.tags = [(more.tags[0] ?? 0) + 5]; events.change.emit();"
+
+# Choosing an event looks at its time in all plots; choosing it again goes back.
+CHOOSE = """
+document.addEventListener("click", clicked => {
+  const button = clicked.composedPath().find(one => one.dataset && "event" in one.dataset);
+  if (!button) return;
+  const place = Number(button.dataset.event);
+  const again = events.selected.indices.includes(place);
+  for (const one of button.getRootNode().querySelectorAll("[data-event]")) {
+    const is = !again && one === button;
+    one.setAttribute("aria-pressed", is); one.parentNode.classList.toggle("chosen", is);
+  }
+  events.selected.indices = again ? [] : [place];
+});
 """
 
 ZOOM = """
@@ -84,9 +201,10 @@ events.change.emit();
 """
 
 IS_SHOWN = """
-const chosen = kinds.value, last = seen.active ? seen.tags[0] : -1, found = [];
+const kind = kinds.value, cluster = clusters.value, last = seen.active ? seen.tags[0] : -1;
+const found = [];
 for (let i = 0; i < source.get_length(); i++)
-  if ((!chosen.length || chosen.includes(source.data.kind[i])) && source.data.batch[i] > last)
-    found.push(i);
+  if ((!kind || source.data.kind[i] === kind) && source.data.batch[i] > last &&
+      (!cluster || source.data.about[i].split(" ").includes(cluster))) found.push(i);
 return found;
 """

@@ -1,117 +1,182 @@
-"""The plots of a run, for a report and for the live page alike."""
+"""The page of a run, for a report, a notebook and the live page alike."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from bokeh.layouts import column, row
 from bokeh.models import (
+    Button,
     CDSView,
     ColumnDataSource,
     CustomJS,
     CustomJSFilter,
-    DataTable,
     Div,
-    GroupFilter,
-    HoverTool,
     InlineStyleSheet,
-    MultiChoice,
-    NumberFormatter,
-    PlainText,
     Range1d,
+    Select,
     Slider,
-    TableColumn,
     Toggle,
 )
-from bokeh.plotting import figure
 
 from kmeander.events import KINDS
 from kmeander.page import in_browser, series
-from kmeander.page.summary import as_html
+from kmeander.page.clusters import cluster_rows, clusters_html
+from kmeander.page.drawing import Drawing, legend_html, map_plot, name_rows
+from kmeander.page.head import figures_html, loadings, title_html
 from kmeander.page.thinning import thinned
 from kmeander.page.timeline import Moment, Timeline
 
-TOOLS = "pan,xwheel_zoom,box_zoom,reset,save"
+HEADING = (
+    "<h2>What happened</h2><details><summary>How to read it</summary>z says how rare a change is "
+    "where nothing happens: as rare as a normal variable so many standard deviations from its "
+    "mean. A question mark means not confirmed: it is not known yet how much batches differ when "
+    "nothing happens. Choose a batch to look at its time in all plots, and again to go back."
+    "</details>"
+)
 
 
 class Layout:
-    """Sources of data, and the plots that show them.
+    """Sources of data, the texts, and the plots that show them.
 
     Parameters
     ----------
     timeline : Timeline
     extra : dict, optional
-        More numbers for the head of the page.
+        More figures.
+    is_live : bool, default=False
+        Whether Python stays at hand: then only what is looked at is sent.
     """
 
-    def __init__(self, timeline: Timeline, extra: dict[str, str] | None = None) -> None:
-        self._extra = extra
+    def __init__(
+        self, timeline: Timeline, extra: dict[str, str] | None = None, *, is_live: bool = False
+    ) -> None:
+        self._extra, self._is_live = extra, is_live
         self.style = InlineStyleSheet(css=in_browser.WIDGETS)
-        self._has_times = timeline.first_time is not None
+        self._text = InlineStyleSheet(css=in_browser.TEXT)
         self.errors, self.epsilons = ColumnDataSource(), ColumnDataSource()
         self.areas, self.lives = ColumnDataSource(), ColumnDataSource()
         self.events, self.frames = ColumnDataSource(), ColumnDataSource()
         self.now, self.trails = ColumnDataSource(), ColumnDataSource()
+        self.courses = ColumnDataSource()
         self.time = Range1d(0, 1)
         self.rows = Range1d(-1, 1)
-        whole = InlineStyleSheet(css=".bk-clearfix { display: block; width: 100%; }")
-        self.head = Div(sizing_mode="stretch_width", disable_math=True, stylesheets=[whole])
+        self.head = self._div("status", "polite")
+        self.list, self.table, self.figures = self._div(), self._div(), self._div()
+        self.axes, legend, heading = self._div(), self._div(), self._div()
+        legend.text = legend_html()
+        heading.text = HEADING
+        self.legend, self.heading = legend, heading
         self.frame = Slider(
-            start=0, end=1, value=0, title="Clusters", show_value=False,
+            start=0, end=1, value=0, title="Clusters", show_value=False, margin=(5, 16, 5, 16),
             sizing_mode="stretch_width", stylesheets=[self.style],
         )  # fmt: skip
-        self.kinds = MultiChoice(
-            options=list(KINDS), title="Show only these events, in the table and in the plots",
-            sizing_mode="stretch_width", stylesheets=[self.style],
-        )  # fmt: skip
+        self.kinds = self._select("Kind of event", [("", "all kinds")])
+        self.clusters = self._select("Cluster", [("", "all clusters")])
+        names = [timeline.columns[place] for place in timeline.followed]
+        self.column = self._select("Column", names, value=names[_most_telling(timeline)])
+        self.more = Button(label="Show more", width=140, stylesheets=[self.style], tags=[0])
         # For the live page, where new events come.
         self.seen = Toggle(label="Mark all as seen", width=220, stylesheets=[self.style])
-        self.seen.js_on_change(
-            "active", CustomJS(args=self._of("seen", "events"), code=in_browser.SEE)
-        )
-        self.update(timeline)
-        self.frame.js_on_change(
-            "value", CustomJS(args=self._of("frame", "frames", "now"), code=in_browser.SHOW_FRAME)
-        )
-        self.events.selected.js_on_change(
-            "indices", CustomJS(args=self._of("events", "time"), code=in_browser.ZOOM)
-        )
-        self.kinds.js_on_change(
-            "value", CustomJS(args=self._of("events"), code="events.change.emit()")
-        )
         self.view = CDSView(
-            filter=CustomJSFilter(args=self._of("kinds", "seen"), code=in_browser.IS_SHOWN)
+            filter=CustomJSFilter(
+                args=self._of("kinds", "clusters", "seen"), code=in_browser.IS_SHOWN
+            )
         )
-        self.plots = [
-            self._errors_plot(),
-            self._epsilon_plot(),
-            self._areas_plot(),
-            self._lives_plot(),
-            self._map_plot(timeline.axes),
-        ]
+        self._axes_of_map = timeline.axes
+        self.update(timeline)
+        self._draw(timeline)
+        self._react()
         self.theme = CustomJS(args={"plots": self.plots}, code=in_browser.THEME)
+
+    def _div(self, role: str | None = None, live: str | None = None) -> Any:
+        attributes = {} if role is None else {"role": role, "aria-live": live}
+        return Div(
+            sizing_mode="stretch_width", disable_math=True, stylesheets=[self._text],
+            html_attributes=attributes,
+        )  # fmt: skip
+
+    def _select(self, title: str, options: list[Any], **more: Any) -> Any:
+        return Select(title=title, options=options, width=170, stylesheets=[self.style], **more)
 
     def _of(self, *names: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name in names}
+
+    def _draw(self, timeline: Timeline) -> None:
+        drawing = Drawing(
+            self.time, self.events, self.view, has_times=timeline.first_time is not None
+        )
+        self.plots = [
+            drawing.errors(self.errors),
+            drawing.courses(self.courses, self.column.value),
+            drawing.shares(self.areas),
+            drawing.lives(self.lives, self.rows),
+            map_plot(self.now, self.trails, self._axes_of_map),
+            drawing.drift_size(self.epsilons),
+        ]
+        self._lives_plot, self._course_lines = self.plots[3], drawing.course_lines
+        if not self._is_live:
+            self._course_lines.glyph.ys = self._shown_column()
+        name_rows(self._lives_plot, self.lives.data)
+
+    def _react(self) -> None:
+        """Tie what is chosen to what is shown, in the browser."""
+        glyphs = [
+            getattr(self._course_lines, name)
+            for name in ("glyph", "nonselection_glyph", "selection_glyph", "muted_glyph")
+            if hasattr(getattr(self._course_lines, name), "ys")
+        ]
+        courses = {"glyphs": glyphs, "axis": self.plots[1].yaxis[0]}
+        self._on(self.frame, "value", in_browser.SHOW_FRAME, "frame", "frames", "now")
+        self._on(self.column, "value", in_browser.SHOW_COLUMN, "column", "courses", **courses)
+        self._on(self.events.selected, "indices", in_browser.ZOOM, "events", "time")
+        self._on(self.seen, "active", in_browser.SEE, "seen", "events")
+        shown = ("kinds", "clusters", "seen", "more", "events", "list")
+        self.listing = CustomJS(args=self._of(*shown), code=in_browser.LIST_EVENTS)
+        self.choosing = CustomJS(args=self._of("events"), code=in_browser.CHOOSE)
+        for select in (self.kinds, self.clusters):
+            self._on(select, "value", "events.change.emit()", "events")
+            select.js_on_change("value", self.listing)
+        self.events.js_on_change("data", self.listing)
+        self.seen.js_on_change("active", self.listing)
+        self.more.js_on_event(
+            "button_click", CustomJS(args=self._of("more", "events"), code=in_browser.MORE),
+            self.listing,
+        )  # fmt: skip
+
+    def _on(self, model: Any, what: str, code: str, *names: str, **more: Any) -> None:
+        model.js_on_change(what, CustomJS(args={**self._of(*names), **more}, code=code))
+
+    def begin(self, document: Any) -> None:
+        """Have the browser do what it does once the page is there."""
+        document.js_on_event("document_ready", self.theme, self.listing, self.choosing)
 
     def update(self, timeline: Timeline) -> None:
         """Show the timeline as it is now."""
         moments: list[Moment] = thinned(timeline.moments, series.MOST_BATCHES)
         first = moments[0].index if moments else 0
-        self.head.text = as_html(timeline, self._extra, n_drawn=len(moments))
+        rows = cluster_rows(timeline)
+        self.head.text = title_html(timeline)
+        self.table.text = clusters_html(rows)
+        self.figures.text = figures_html(timeline, self._extra, n_drawn=len(moments))
+        self.axes.text = _axes_html(timeline)
         self.errors.data = series.errors(moments)
         self.epsilons.data = series.epsilons(moments)
         self.areas.data = series.areas(moments)
         lives = series.lives(timeline, first)
         self.lives.data = lives
         chosen = self.events.selected.indices
-        self.events.data = series.events(timeline, lives, first)
+        events = series.events(timeline, lives, first)
+        self._offer(events)
+        self.events.data = events
         if not chosen:
             last = moments[-1].index if moments else 1
             self.time.update(start=first - 0.5, end=last + 0.5)
             self.time.update(reset_start=first - 0.5, reset_end=last + 0.5)
         self.rows.update(start=len(lives["row"]), end=-1)
-        frames = series.frames(list(timeline.moments))
+        self.courses.data = self._courses(timeline, moments)
+        frames = series.frames(timeline)
         at_end = self.frame.value == self.frame.end or not self.frames.data
         self.frames.data = frames
         last_frame = frames["frame"][-1] if frames["frame"] else 0
@@ -123,193 +188,81 @@ class Layout:
             self.frame.title = f"Clusters at batch {self.now.data['batch'][0]}"
         self.trails.data = series.trails(frames)
 
-    def _plot(self, title: str, label: str, **settings: Any) -> Any:
-        plot = figure(
-            title=title, height=290, min_width=300, sizing_mode="stretch_width", tools=TOOLS,
-            x_range=self.time, output_backend="canvas", **settings,
-        )  # fmt: skip
-        plot.toolbar.logo = None
-        plot.toolbar.autohide = True
-        plot.xaxis.axis_label = PlainText(text="batch")
-        plot.yaxis.axis_label = PlainText(text=label)
-        plot.xaxis.formatter.use_scientific = False
-        plot.axis.axis_label_text_font_style = "normal"
-        return plot
+    def _courses(self, timeline: Timeline, moments: list[Moment]) -> series.Columns:
+        places = list(range(len(timeline.followed)))
+        if self._is_live:
+            places = [self.column.options.index(self.column.value)]
+        found = series.courses(moments, places)
+        if self._is_live:  # which draws what it is sent
+            found["y0"] = found[f"y{places[0]}"]
+            if places[0]:
+                del found[f"y{places[0]}"]
+        return found
 
-    def _mark_drifts(self, plot: Any) -> None:
-        for name, alpha, label in (("drift", 0.8, {"legend_label": "drift"}),
-                                   ("drift ?", series.FAINT, {})):  # fmt: skip
-            drifts = self.view.filter & GroupFilter(column_name="event", group=name)
-            plot.vspan(
-                x="batch", source=self.events, view=CDSView(filter=drifts), line_color="color",
-                line_dash="dashed", line_alpha=alpha, **label,
-            )  # fmt: skip
+    def _shown_column(self) -> str:
+        return f"y{self.column.options.index(self.column.value)}"
 
-    def _errors_plot(self) -> Any:
-        plot = self._plot("Errors", "mean squared distance")
-        lines = [
-            ("prequential", "before learning", "#d55e00", "solid"),
-            ("newest", "after learning", "#0072b2", "solid"),
-            ("surrogate", "surrogate, over the window", "#7f7f7f", "dotted"),
-        ]
-        for name, label, color, dash in lines:
-            line = plot.line(
-                "batch", name, source=self.errors, color=color, line_dash=dash, line_width=1.8,
-                legend_label=label,
-            )  # fmt: skip
-        self._mark_drifts(plot)
-        plot.add_tools(
-            HoverTool(
-                renderers=[line], mode="vline",
-                tooltips=[("batch", "@batch"), *[("when", "@when")] * self._has_times,
-                          ("before learning", "@prequential{0.0000}"),
-                          ("after", "@newest{0.0000}"), ("surrogate", "@surrogate{0.0000}")],
-            )
-        )  # fmt: skip
-        _place_legend(plot)
-        return plot
-
-    def _epsilon_plot(self) -> Any:
-        plot = self._plot("Drift: estimate of epsilon, with its 95 % band", "epsilon, relative")
-        plot.varea("batch", "low", "high", source=self.epsilons, fill_alpha=0.25, color="#0072b2")
-        line = plot.line("batch", "epsilon", source=self.epsilons, color="#0072b2", line_width=1.8)
-        self._mark_drifts(plot)
-        plot.add_tools(
-            HoverTool(
-                renderers=[line], mode="vline",
-                tooltips=[("batch", "@batch"), ("epsilon", "@epsilon{0.000}"),
-                          ("band", "@low{0.000} to @high{0.000}")],
-            )
-        )  # fmt: skip
-        _place_legend(plot)
-        return plot
-
-    def _areas_plot(self) -> Any:
-        plot = self._plot("Shares of the clusters", "share of decayed weight", y_range=(0, 1))
-        patches = plot.patches(
-            "xs", "ys", source=self.areas, fill_color="color", line_color="color",
-            fill_alpha=0.85, line_width=0.5,
-        )  # fmt: skip
-        plot.yaxis.formatter = _percent()
-        plot.add_tools(
-            HoverTool(renderers=[patches], tooltips=[("cluster", "@cluster"), ("now", "@share")])
-        )
-        return plot
-
-    def _lives_plot(self) -> Any:
-        plot = self._plot("Lives of the clusters", "id", y_range=self.rows)
-        bars = plot.hbar(
-            "row", left="left", right="right", height=0.6, source=self.lives, color="color",
-            alpha="alpha",
-        )  # fmt: skip
-        plot.scatter(
-            "batch", "row", source=self.events, view=self.view, color="color", size=8,
-            fill_alpha="alpha",
-            line_color="#1c2127", line_width=0.5, marker="diamond",
-        )  # fmt: skip
-        plot.yaxis.visible = len(self.lives.data["row"]) <= 30
-        names = dict(zip(self.lives.data["row"], self.lives.data["cluster"], strict=True))
-        plot.yaxis.ticker = list(names)
-        plot.yaxis.major_label_overrides = names
-        plot.ygrid.visible = False
-        plot.add_tools(
-            HoverTool(
-                renderers=[bars],
-                tooltips=[("cluster", "@cluster"), ("", "@came"), ("", "@went")],
-            )
-        )
-        self._life_axis = plot.yaxis[0]
-        return plot
-
-    def _map_plot(self, axes: tuple[str, str]) -> Any:
-        plot = figure(
-            title="Where the clusters are, the larger the heavier", height=340, min_width=300,
-            sizing_mode="stretch_width", tools=TOOLS.replace("xwheel", "wheel"),
-        )  # fmt: skip
-        plot.toolbar.logo = None
-        plot.toolbar.autohide = True
-        plot.x_range.range_padding = plot.y_range.range_padding = 0.2
-        plot.axis.axis_label_text_font_style = "normal"
-        plot.xaxis.axis_label = PlainText(text=axes[0])
-        plot.yaxis.axis_label = PlainText(text=axes[1])
-        plot.multi_line("xs", "ys", source=self.trails, color="color", alpha=0.35)
-        dots = plot.scatter(
-            "x", "y", source=self.now, size="size", marker="marker", color="color", alpha=0.85,
-            line_color="#1c2127", line_width=0.5,
-        )  # fmt: skip
-        if len(self.now.data["x"]) <= 30:
-            from bokeh.models import LabelSet
-
-            plot.add_layout(
-                LabelSet(
-                    x="x", y="y", text="cluster", source=self.now, text_font_size="11px",
-                    text_color="#808890", x_offset=8, y_offset=6,
-                )
-            )  # fmt: skip
-        plot.add_tools(
-            HoverTool(renderers=[dots], tooltips=[("cluster", "@cluster"), ("batch", "@batch")])
-        )
-        return plot
+    def _offer(self, events: series.Columns) -> None:
+        """Offer those kinds and clusters that there are events of."""
+        counts = {kind: events["kind"].count(kind) for kind in KINDS if kind in events["kind"]}
+        kinds = [("", "all kinds"), *((kind, f"{kind} ({n})") for kind, n in counts.items())]
+        ids = sorted({int(one) for about in events["about"] for one in about.split()})
+        clusters = [("", "all clusters"), *((str(n), f"cluster {n}") for n in ids)]
+        for select, options in ((self.kinds, kinds), (self.clusters, clusters)):
+            if select.options != options:
+                select.options = options
+                if select.value not in [value for value, _ in options]:
+                    select.value = ""
 
     def refresh_axes(self) -> None:
         """Name the life lines anew, after an update."""
-        names = dict(zip(self.lives.data["row"], self.lives.data["cluster"], strict=True))
-        if self._life_axis.major_label_overrides != names:
-            self._life_axis.visible = len(names) <= 30
-            self._life_axis.ticker = list(names)
-            self._life_axis.major_label_overrides = names
-
-    def _table(self) -> Any:
-        return DataTable(
-            source=self.events,
-            view=self.view,
-            columns=[
-                TableColumn(field="batch", title="batch", width=60,
-                            formatter=NumberFormatter(format="0,0")),
-                *[TableColumn(field="when", title="when", width=210)] * self._has_times,
-                TableColumn(field="event", title="event", width=80),
-                TableColumn(field="cluster", title="cluster", width=60),
-                TableColumn(field="words", title="what happened", width=1500),
-            ],
-            index_position=None, reorderable=False, height=280, sizing_mode="stretch_width",
-            stylesheets=[self.style], autosize_mode="none",
-        )  # fmt: skip
+        name_rows(self._lives_plot, self.lives.data)
 
     def root(self, *controls: Any) -> Any:
         """Return the whole page, the root of a document."""
-        errors, epsilon, shares, lives, places = self.plots
-        wide = {"sizing_mode": "stretch_width", "min_width": 300}
+        errors, courses, shares, lives, places, size = self.plots
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "min_width": 300}
+        half: dict[str, Any] = {**wide, "styles": {"flex": "1 1 26rem"}}
         wrap: dict[str, Any] = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap"}}
-        hint = Div(
-            text="Choose a row to look at its time in the plots; choose it again with Ctrl to go "
-            "back. A question mark and faint marks: not confirmed yet.",
-            disable_math=True, stylesheets=[self.style],
-            styles={"color": "#808890"},
-        )  # fmt: skip
+        filters = [self.kinds, self.clusters, *([self.seen] if self._is_live else [])]
         return column(
             self.head,
             *controls,
-            row(errors, epsilon, **wrap),
-            row(shares, lives, **wrap),
             row(
-                column(places, self.frame, **wide),
-                column(self.kinds, self._table(), hint, **wide),
+                column(self.heading, row(*filters, **wrap), self.list, self.more, **half),
+                column(self.table, **half),
+                **wrap,
+            ),
+            row(
+                column(errors, self.legend, **half), column(courses, self.column, **half), **wrap
+            ),
+            row(column(shares, **half), column(lives, **half), **wrap),
+            row(
+                column(places, self.frame, self.axes, **half),
+                column(size, self.figures, **half),
                 **wrap,
             ),
             sizing_mode="stretch_width",
-        )
+        )  # fmt: skip
 
 
-def _place_legend(plot: Any) -> None:
-    plot.legend.location = "top_left"
-    plot.legend.label_text_font_size = "11px"
-    plot.legend.background_fill_alpha = 0.4  # a peak behind it shows
-    plot.legend.padding = 4
-    plot.legend.spacing = 0
-    plot.legend.click_policy = "hide"
+def _most_telling(timeline: Timeline) -> int:
+    """Return which of the columns that are followed is drawn first: the one of the newest drift."""
+    step = timeline.last
+    for happened in reversed(timeline.events):
+        if happened.feature is not None and happened.feature in timeline.followed:
+            return timeline.followed.index(happened.feature)
+    assert step is not None
+    assert step.centroids is not None
+    spreads = step.centroids[:, list(timeline.followed)].std(axis=0)
+    return int(spreads.argmax())
 
 
-def _percent() -> Any:
-    from bokeh.models import NumeralTickFormatter
-
-    return NumeralTickFormatter(format="0 %")
+def _axes_html(timeline: Timeline) -> str:
+    if timeline.features is not None:
+        return ""
+    across, upwards = loadings(timeline)
+    return (
+        f"<p class='noise'>Principal components of the first batch. Across: {escape(across)}. "
+        f"Upwards: {escape(upwards)}.</p>"
+    )

@@ -28,6 +28,8 @@ from kmeander.page.layout import Layout
 
 # Batches kept, and shown at first.
 KEEP, SHOWN = 5000, 200
+# Seconds without a batch, at least, before a run counts as stalled.
+STALLED = 30.0
 # Milliseconds between two looks at what is new.
 TICK = 75
 
@@ -112,30 +114,69 @@ def _open(document: Document, follower: Follower) -> None:
     if not follower.has_clusters:
         _wait(document, follower, status)
         return
-    layout = Layout(follower.newest(SHOWN))
-    status.update(stylesheets=[layout.style], styles={"color": "#808890"})
+    layout = Layout(follower.newest(SHOWN), is_live=True)
+    clock = Div(
+        text=_clock(follower), disable_math=True, stylesheets=layout.head.stylesheets,
+        sizing_mode="stretch_width",
+    )  # fmt: skip
+    status.update(stylesheets=[layout.style], styles={"color": "#b04a00"})
     pause = Toggle(label="Pause", width=90, stylesheets=[layout.style])
     window = Slider(
         start=20, end=KEEP, step=20, value=SHOWN, title="Batches shown", width=260,
         stylesheets=[layout.style],
     )  # fmt: skip
-    document.add_root(
-        layout.root(row(pause, layout.seen, window, status, styles={"flex-wrap": "wrap"}))
-    )
-    document.js_on_event("document_ready", layout.theme)
-    seen = {"version": follower.version, "shown": SHOWN}
+    document.add_root(layout.root(clock, row(pause, window, status, styles={"flex-wrap": "wrap"})))
+    layout.begin(document)
+    seen = {"version": follower.version, "shown": SHOWN, "column": layout.column.value}
 
     def tick() -> None:
         if follower.problem is not None and follower.problem != status.text:
             status.text = follower.problem
-        now = {"version": follower.version, "shown": int(window.value)}
+        if clock.text != (said := _clock(follower)):
+            clock.text = said
+        now = {
+            "version": follower.version,
+            "shown": int(window.value),
+            "column": layout.column.value,
+        }
         if pause.active or now == seen:
             return
         seen.update(now)
-        layout.update(follower.newest(now["shown"]))
+        layout.update(follower.newest(int(window.value)))
         layout.refresh_axes()
 
     document.add_periodic_callback(tick, TICK)
+
+
+def _clock(follower: Follower) -> str:
+    """Return when the last batch came, and whether the run stands still."""
+    age, usual = follower.age(), follower.usual_pause()
+    if age is None:
+        return ""
+    said = f"Last batch {_span(age)} ago."
+    if usual is not None and age > max(STALLED, 5 * usual):
+        said = (
+            f"Stalled: no batch for {_span(age)}; usually one comes every {_span(usual)}. Is the "
+            "run still going on, and its source?"
+        )
+        return f'<p class="clock late">{said}</p>'
+    return f'<p class="clock">{said}</p>'
+
+
+def _span(seconds: float) -> str:
+    """Return a time span in words.
+
+    Examples
+    --------
+    >>> _span(3.2), _span(125), _span(7300), _span(0.2), _span(200_000)
+    ('3 s', '2 min', '2 h', 'less than a second', '2 days')
+    """
+    if seconds < 1:
+        return "less than a second"
+    for unit, least in (("days", 2 * 86400), ("h", 7200), ("min", 120)):
+        if seconds >= least:
+            return f"{seconds / {'days': 86400, 'h': 3600, 'min': 60}[unit]:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _wait(document: Document, follower: Follower, text: Div) -> None:

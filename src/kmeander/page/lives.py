@@ -17,6 +17,7 @@ class Life:
     came: str = "there from the start"
     went: str = ""
     is_told: bool = True  # what is provisional has not been
+    first_time: str | None = None  # of the first batch, where that is known
 
 
 def follow_lives(lives: dict[int, Life], step: Step, *, is_first: bool) -> None:
@@ -39,7 +40,7 @@ def follow_lives(lives: dict[int, Life], step: Step, *, is_first: bool) -> None:
     for number in step.ids.tolist():
         life = lives.get(number)
         if life is None:
-            life = lives[number] = Life(number, step.index, step.index)
+            life = lives[number] = Life(number, step.index, step.index, first_time=step.first_time)
             if not is_first:
                 life.came, life.is_told = "provisional", False
         life.end, life.went = step.index, ""

@@ -32,5 +32,5 @@ def as_page(timeline: Timeline, extra: dict[str, str] | None = None) -> str:
     document = Document()
     document.title = f"kmeander: {timeline.facts.get('source', 'a run')}"
     document.add_root(layout.root())
-    document.js_on_event("document_ready", layout.theme)
+    layout.begin(document)
     return str(file_html(document, INLINE, template=TEMPLATE, title=document.title))

@@ -20,6 +20,9 @@ MOST_FRAMES = 150
 MOST_AREAS = 120
 MOST_LIVES = 60
 MOST_EVENTS = 2000
+MOST_COURSES, COURSE_POINTS = 60, 200
+# Names that are written into a plot.
+MOST_NAMES = 30
 # What is not sure yet: unconfirmed events, provisional clusters.
 FAINT = 0.3
 # A band of this number of standard errors holds 95 %.
@@ -90,6 +93,7 @@ def lives(timeline: Timeline, first: int) -> Columns:
         "left": [max(life.begin, first) - 0.5 for life in known],
         "right": [life.end + 0.5 for life in known],
         "cluster": [str(life.cluster) for life in known],
+        "name": [timeline.name_of(life.cluster) for life in known],
         "color": [color_of(life.cluster) for life in known],
         "came": [life.came for life in known],
         "went": [life.went or "lives" for life in known],
@@ -109,6 +113,7 @@ def events(timeline: Timeline, lines: Columns, first: int) -> Columns:
         "kind": [event.kind for event in happened],
         "event": [_named(event) for event in happened],
         "cluster": cluster,
+        "about": [_about(event) for event in happened],
         "words": [one.words for one in known],
         "color": [EVENT_COLORS[event.kind] for event in happened],
         "alpha": [FAINT if event.unconfirmed else 1.0 for event in happened],
@@ -116,14 +121,57 @@ def events(timeline: Timeline, lines: Columns, first: int) -> Columns:
     }
 
 
+def _about(event: Event) -> str:
+    """Return the ids that an event is about."""
+    return " ".join(str(number) for number in (event.cluster, event.other) if number is not None)
+
+
 def _named(event: Event) -> str:
     """Return the kind of an event, with a question mark where it is unconfirmed."""
     return f"{event.kind} ?" if event.unconfirmed else event.kind
 
 
-def frames(moments: Sequence[Moment]) -> Columns:
+def courses(moments: Sequence[Moment], places: Sequence[int]) -> Columns:
+    """Return the course of each cluster's centre, a line for each id.
+
+    Parameters
+    ----------
+    moments : sequence of Moment
+    places : sequence of int
+        Which of the columns that are followed; the n-th of them is ``y{n}``.
+    """
+    chosen = thinned(moments, COURSE_POINTS)
+    weights: dict[int, float] = {}
+    for moment in chosen:
+        for number, share in zip(moment.ids, moment.shares.tolist(), strict=True):
+            weights[number] = weights.get(number, 0.0) + share
+    kept = sorted(sorted(weights, key=lambda n: (-weights[n], n))[:MOST_COURSES])
+    row_of = {number: row for row, number in enumerate(kept)}
+    table = np.full((len(kept), len(places), len(chosen)), np.nan, dtype=np.float32)
+    for at, moment in enumerate(chosen):
+        assert moment.centres is not None
+        rows = [row for row, number in enumerate(moment.ids) if number in row_of]
+        taken = [row_of[moment.ids[row]] for row in rows]
+        table[taken, :, at] = moment.centres[np.ix_(rows, list(places))]
+    batches = np.array([moment.index for moment in chosen], dtype=np.float32)
+    there = ~np.isnan(table[:, 0]) if places else np.zeros((len(kept), len(chosen)), dtype=bool)
+    parts = []
+    for row in range(len(kept)):
+        where = np.flatnonzero(there[row])
+        parts.append(slice(where[0], where[-1] + 1) if len(where) else slice(0, 0))
+    found: Columns = {
+        "xs": [batches[part] for part in parts],
+        "cluster": [str(number) for number in kept],
+        "color": [color_of(number) for number in kept],
+    }
+    for n, place in enumerate(places):
+        found[f"y{place}"] = [table[row, n, part] for row, part in enumerate(parts)]
+    return found
+
+
+def frames(timeline: Timeline) -> Columns:
     """Return where the clusters are at some moments, one moment after the other."""
-    chosen = thinned(moments, MOST_FRAMES)
+    chosen = thinned(timeline.moments, MOST_FRAMES)
     columns: Columns = {"frame": [], "batch": [], "x": [], "y": [], "size": [], "cluster": []}
     for frame, moment in enumerate(chosen):
         for number, place, share in zip(moment.ids, moment.places, moment.shares, strict=True):
@@ -136,6 +184,7 @@ def frames(moments: Sequence[Moment]) -> Columns:
     ids = columns["cluster"]
     columns["color"] = [color_of(number) for number in ids]
     columns["marker"] = [marker_of(number) for number in ids]
+    columns["name"] = [timeline.name_of(number) for number in ids]
     columns["cluster"] = [str(number) for number in ids]
     return columns
 

@@ -1,59 +1,131 @@
-"""What a run was, in a few lines: for a page, as Markdown and as JSON."""
+"""What a run was, in a few lines: figures, Markdown and JSON."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from kmeander.events import KINDS
 from kmeander.exceptions import printable
+from kmeander.page.clusters import cluster_rows
+from kmeander.page.status import status_of
 from kmeander.page.timeline import Happened, Timeline
 from kmeander.records.event_time import in_words
 
-STYLE = """
-<style>
-:host { color: #1c2127; }
-h1 { font-size: 1.35rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: .5rem 1rem;
-     margin: .5rem 0; }
-dl > div { min-width: 0; }
-dt { font-size: .78rem; color: #5b6570; }
-dd { margin: 0; font-size: 1.05rem; font-weight: 600; overflow-wrap: anywhere; }
-.noise { margin: .4rem 0; }
-details { font-size: .85rem; overflow-wrap: anywhere; }
-.note { color: #a34700; margin: .2rem 0; font-size: .9rem; }
-@media (prefers-color-scheme: dark) {
-  :host { color: #e6e9ec; } dt { color: #a3adb8; } .note { color: #ffb27a; }
-}
-</style>
-"""
+
+@dataclass(frozen=True)
+class Figure:
+    """One number for the head of the page.
+
+    Parameters
+    ----------
+    name, value : str
+    hint : str
+        What it means, with the paper's term for it.
+    """
+
+    name: str
+    value: str
+    hint: str = ""
+
+
+def figures(timeline: Timeline) -> list[Figure]:
+    """Return the numbers at the top of the page, in words that need no paper."""
+    last = timeline.last
+    assert last is not None
+    found = [
+        Figure("batches", f"{timeline.n_batches:,}", "What arrived at once, and was learned."),
+        Figure("rows", f"{timeline.n_points:,}"),
+        Figure("columns", f"{len(timeline.columns):,}"),
+        Figure("clusters", _n_clusters(timeline), "K, which you chose; provisional ones are new."),
+        *(Figure(name, value) for name, value in _times(timeline).items()),
+        Figure(
+            "ids so far",
+            f"{sum(life.is_told for life in timeline.lives.values()):,}",
+            "Every cluster that ever was has an id of its own.",
+        ),
+        Figure(
+            "drifts",
+            f"{timeline.counts.get('drift', 0):,}",
+            "Batches whose rows fit the clusters worse than expected, beyond chance.",
+        ),
+        Figure("events", f"{sum(timeline.counts.values()):,}", "All confirmed changes."),
+    ]
+    if timeline.n_unconfirmed:
+        found.append(
+            Figure(
+                "unconfirmed events",
+                f"{timeline.n_unconfirmed:,}",
+                "Seen before it was known how much batches differ when nothing happens.",
+            )
+        )
+    if timeline.n_far:
+        found.append(
+            Figure("far rows", f"{timeline.n_far:,}", "Rows farther from all clusters than usual.")
+        )
+    found += _distances(timeline)
+    found.append(
+        Figure(
+            "memory",
+            _half_life(last.rho),
+            f"rho = {last.rho:.4g}: the share of its weight that a batch keeps when another comes.",
+        )
+    )
+    return found
+
+
+def _distances(timeline: Timeline) -> list[Figure]:
+    """Return how far rows lie from their centres, now and before."""
+    last = timeline.last
+    assert last is not None
+    by_angle = timeline.facts.get("settings", {}).get("metric") == "cosine"
+    what = "mean of 1 - cosine" if by_angle else "root of the mean squared distance"
+    of = "mean angle to the centre, as 1 - cosine" if by_angle else "typical distance to the centre"
+    before = last.expected_error
+    value = _typical(last.batch_error, by_angle=by_angle)
+    if before is not None and last.batch_error is not None:
+        value += f", expected {_typical(before, by_angle=by_angle)}"
+    return [
+        Figure(
+            of,
+            value,
+            f"Of the newest batch's rows, once it is learned ({what}); expected is what batches "
+            "before it had when they were new. In the paper: the root of the error E of the batch.",
+        ),
+        Figure(
+            "window error",
+            _short(last.surrogate_error),
+            "Mean squared distance over all batches remembered, where old ones count less: the "
+            "paper's surrogate error.",
+        ),
+    ]
+
+
+def _typical(error: float | None, *, by_angle: bool) -> str:
+    if error is None:
+        return "-"
+    return f"{error if by_angle else max(error, 0.0) ** 0.5:.4g}"
+
+
+def _half_life(rho: float) -> str:
+    """Return after how many batches half of the weight is forgotten.
+
+    Examples
+    --------
+    >>> _half_life(0.5), _half_life(1.0)
+    ('half forgotten after 1 batch', 'nothing is forgotten')
+    """
+    if not 0 < rho < 1:
+        return "nothing is forgotten"
+    batches = math.log(0.5) / math.log(rho)
+    return f"half forgotten after {batches:.3g} batch{'' if round(batches, 2) == 1 else 'es'}"
 
 
 def numbers(timeline: Timeline) -> dict[str, str]:
-    """Return what stands at the top of the page, by name."""
-    last = timeline.last
-    assert last is not None
-    settings = timeline.facts.get("settings", {})
-    shown = {
-        "batches": f"{timeline.n_batches:,}",
-        "rows": f"{timeline.n_points:,}",
-        "columns": f"{len(timeline.columns):,}",
-        "clusters": _n_clusters(timeline),
-        **_times(timeline),
-        "ids so far": f"{sum(life.is_told for life in timeline.lives.values()):,}",
-        "drifts": f"{timeline.counts.get('drift', 0):,}",
-        "events": f"{sum(timeline.counts.values()):,}",
-        **({"unconfirmed events": f"{timeline.n_unconfirmed:,}"} if timeline.n_unconfirmed else {}),
-        **({"far rows": f"{timeline.n_far:,}"} if timeline.n_far else {}),
-        "surrogate error now": _short(last.surrogate_error),
-        "newest batch's error": _short(last.batch_error),
-        "rho": f"{last.rho:.4g}",
-        "start of Lloyd": str(settings.get("init", "-")),
-    }
-    if timeline.n_distances_plain:
-        share = timeline.n_distances / timeline.n_distances_plain
-        shown["distances computed"] = f"{share:.1%} of plain Lloyd's"
-    return shown
+    """Return them by name."""
+    return {figure.name: figure.value for figure in figures(timeline)}
 
 
 def _times(timeline: Timeline) -> dict[str, str]:
@@ -83,50 +155,18 @@ def _n_clusters(timeline: Timeline) -> str:
     return f"{shown}, {n_provisional} provisional" if n_provisional else shown
 
 
-def as_html(
-    timeline: Timeline, extra: dict[str, str] | None = None, n_drawn: int | None = None
-) -> str:
-    """Return the head of the page; nothing in it is taken for HTML.
-
-    Where fewer batches are drawn than there are, it says which.
-    """
-    items = {**numbers(timeline), **(extra or {})}
-    shown = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
-        for name, value in items.items()
-    )
-    shown_notes = list(timeline.notes)
-    if n_drawn is not None and n_drawn < len(timeline.moments):
-        shown_notes.append(
-            f"{n_drawn:,} of {len(timeline.moments):,} batches are drawn: of each stretch the one "
-            "with the largest error before learning, so that no drift is lost. Lives and events "
-            "are complete."
-        )
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown_notes)
-    noise = "".join(f'<p class="noise">{escape(words)}</p>' for words in noise_words(timeline))
-    facts = {
-        **timeline.facts.get("settings", {}),
-        "columns": ", ".join(timeline.columns),
-        "kmeander": timeline.facts.get("kmeander", "unknown"),
-        "batch size": timeline.facts.get("batch_size"),
-        "standardised": "yes" if timeline.facts.get("standardize") else "no",
-    }
-    more = "".join(
-        f"<div>{escape(str(name))}: {escape(str(value))}</div>" for name, value in facts.items()
-    )
-    source = escape(str(timeline.facts.get("source", "a run")))
-    return (
-        f"{STYLE}<h1>kmeander: {source}</h1>{notes}<dl>{shown}</dl>{noise}"
-        f"<details><summary>Settings and columns</summary>{more}</details>"
-    )
-
-
 def as_plain(timeline: Timeline) -> dict[str, Any]:
     """Return the run as plain values, for JSON."""
     assert timeline.last is not None
-    last, cycle = timeline.last, timeline.cycles.cycle
+    last, cycle, status = timeline.last, timeline.cycles.cycle, status_of(timeline)
     return {
         "source": timeline.facts.get("source"),
+        "status": {
+            "mood": status.mood,
+            "headline": status.headline,
+            "sentences": list(status.sentences),
+            "advice": list(status.advice),
+        },
         "settings": timeline.facts.get("settings", {}),
         "columns": timeline.columns,
         "n_batches": timeline.n_batches,
@@ -144,10 +184,14 @@ def as_plain(timeline: Timeline) -> dict[str, Any]:
         "cycle": None if cycle is None else {**cycle._asdict(), "words": cycle.words(of="run")},
         "provisional": list(last.provisional),
         "clusters": [
-            {"cluster": number, "share": share, "born": timeline.lives[number].begin}
-            for number, share in zip(
-                timeline.moments[-1].ids, timeline.moments[-1].shares.tolist(), strict=True
-            )
+            {
+                "cluster": row.number,
+                "name": timeline.names.get(row.number),
+                "share": row.share,
+                "apart": row.apart,
+                "born": timeline.lives[row.number].begin,
+            }
+            for row in cluster_rows(timeline)
         ],
         "events": [
             {"batch": one.batch, **_known(one), **one.event.to_dict(), "words": one.words}
@@ -165,16 +209,18 @@ def _known(one: Happened) -> dict[str, str]:
 
 def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
     """Return the run as Markdown: what it was, the clusters now, what happened."""
+    status = status_of(timeline)
     lines = [f"# kmeander: {_cell(str(timeline.facts.get('source', 'a run')))}", ""]
+    lines += [f"**{_cell(status.headline)}**", ""]
+    lines += [f"{_cell(one)}\n" for one in (*status.sentences, *status.advice)]
     lines += [f"*{_cell(note)}*" for note in timeline.notes]
     lines += [f"- {name}: {_cell(value)}" for name, value in numbers(timeline).items()]
-    for words in noise_words(timeline):
-        lines += ["", _cell(words)]
-    lines += ["", "## Clusters now", "", "| cluster | share | since batch | |", "|---|---|---|---|"]
-    newest = timeline.moments[-1]
-    for number, share in zip(newest.ids, newest.shares.tolist(), strict=True):
-        life = timeline.lives[number]
-        lines.append(f"| {number} | {share:.1%} | {life.begin} | {_cell(life.came)} |")
+
+
+def as_plain(timeline: Timeline) -> dict[str, Any]:
+    """Return the run as plain values, for JSON."""
+    assert timeline.last is not None
+    last, cycle, status = timeline.last, timeline.cycles.cycle, status_of(timeline)
     events = list(timeline.events)
     lines += ["", "## Events", ""]
     if len(events) > most_events:

@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.events import CHANGES_OF_K, Event
-from kmeander.exceptions import InputError, argument, shown
+from kmeander.events import Event
+from kmeander.exceptions import InputError, argument
 from kmeander.json_text import from_json
+from kmeander.page.line_checks import check_lengths, check_shape, checked_facts
 from kmeander.page.lives import Life, follow_lives
-from kmeander.plain_values import PlainValues, are_moderate, is_text
-from kmeander.records import Step
+from kmeander.records import Columns, Step
 from kmeander.records.event_time import in_words
 from kmeander.sinks.large_centroids import with_centroids
 from kmeander.storage.reading import lines_of
 from kmeander.tracking.cycle import CycleSearch
 
 Vector = NDArray[np.float64]
+
+# Columns that are drawn over time, and numbers that are kept of a batch for that.
+MOST_FOLLOWED, MOST_NUMBERS = 24, 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,9 @@ class Moment:
     events: tuple[Event, ...]
     words: tuple[str, ...]
     when: str  # in words; empty where nobody said
+    first_time: str | None = None
+    # Of the columns that are followed, in the units of the stream.
+    centres: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,7 @@ class Happened:
     words: str
     first_time: str | None = None
     last_time: str | None = None
+    feature: int | None = None  # the column that a drift is most about
 
     @property
     def when(self) -> str:
@@ -87,6 +94,10 @@ class Timeline:
         Looks whether batches repeat themselves, where no season was given.
     first_time : str or None
         When the first row happened, where the file says.
+    followed : tuple of int
+        The columns that are drawn over time: all, or those in which clusters differ most.
+    names : dict
+        Names of clusters, by id, as far as they have any.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -108,12 +119,15 @@ class Timeline:
     first_time: str | None = None
     last: Step | None = None
     notes: list[str] = field(default_factory=list)
+    followed: tuple[int, ...] = ()
+    names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.moments = deque(self.moments, maxlen=self.keep)
         self.events = deque(self.events, maxlen=None if self.keep is None else 1000)
         self._plane: tuple[Vector, NDArray[np.float64]] | None = None
         self._has_ids: bool | None = None
+        self.units: Columns | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -139,17 +153,31 @@ class Timeline:
             return self.features[0], self.features[1]
         return "first principal component", "second principal component"
 
+    @property
+    def components(self) -> list[list[float]]:
+        """What the axes of the projection are made of: a number for each column."""
+        return [] if self._plane is None else self._plane[1].tolist()
+
+    def name_of(self, cluster: int) -> str:
+        """Return what people call a cluster: its id, and its name where it has one."""
+        name = self.names.get(cluster)
+        return str(cluster) if name is None else f"{cluster} {name}"
+
     def add(self, line: str, number: int) -> None:
         """Take in one line of the file."""
         plain = _parsed(line, number)
         if self.n_batches == 0:
-            self.facts = _checked_facts(plain.get("run") or {}, number)
+            self.facts = checked_facts(plain.get("run") or {}, number)
             self._check_features()
         try:
             step = Step.from_dict(with_centroids(plain, self.path))
         except (InputError, TypeError, ValueError, KeyError) as error:
             reason = str(error).rstrip(".")
             raise InputError(f"line {number} is not a Step: {reason}. {_way_out()}") from error
+        self.take(step, number)
+
+    def take(self, step: Step, number: int) -> None:
+        """Take in one Step, which messages call line `number`."""
         self._check_order(step, number)
         self.n_batches += 1
         if self.first_time is None:
@@ -163,8 +191,8 @@ class Timeline:
         if step.centroids is None or step.masses is None or step.mass <= 0:
             return
         step = self._with_ids(step, number)
-        _check_shape(before, step, number)
-        _check_lengths(step, number)
+        check_shape(before, step, number)
+        check_lengths(step, number)
         self._check_columns(step, number)
         self.last = step
         if self.facts.get("settings", {}).get("season") is None:
@@ -189,6 +217,8 @@ class Timeline:
                 step.events,
                 words,
                 step.when(),
+                step.first_time,
+                self._centres(step),
             )
         )
 
@@ -244,11 +274,32 @@ class Timeline:
     def _count_events(self, step: Step) -> None:
         for event in step.events:
             words = "; ".join(step.words_of(event, self.columns, self.scale))
-            self.events.append(Happened(step.index, event, words, step.first_time, step.last_time))
+            parts = step.why.parts if event.kind == "drift" and step.why is not None else ()
+            feature = parts[0].feature if parts else None
+            self.events.append(
+                Happened(step.index, event, words, step.first_time, step.last_time, feature)
+            )
             if event.unconfirmed:
                 self.n_unconfirmed += 1
             else:
                 self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
+
+    def _centres(self, step: Step) -> NDArray[np.float32]:
+        """Return the centroids in the columns that are followed, in the units of the stream."""
+        assert step.centroids is not None
+        known = step.columns or self.units or Columns.of(self.facts)
+        if known is None:
+            known = Columns.unnamed(step.centroids.shape[1])
+        if step.columns is None:
+            known = known.after(step.events)
+        self.units = known
+        if not self.followed:
+            most = max(1, min(MOST_FOLLOWED, MOST_NUMBERS // len(step.centroids)))
+            spread = step.centroids.std(axis=0)
+            kept = np.argsort(-spread, kind="stable")[:most]
+            self.followed = tuple(sorted(kept.tolist()))
+        with np.errstate(over="ignore"):
+            return known.restored(step.centroids)[:, list(self.followed)].astype(np.float32)
 
     def _places(self, step: Step) -> Vector:
         assert step.centroids is not None
@@ -273,53 +324,6 @@ class Timeline:
             return np.array(known["mean"]), np.array(known["components"])
         components[0, 0] = components[1, min(1, n_features - 1)] = 1.0
         return origin, components
-
-
-def _checked_facts(facts: Any, number: int) -> dict[str, Any]:
-    """Return what describes the run, once it is what it is taken for."""
-    if not isinstance(facts, dict):
-        raise InputError(f"line {number}: `run` must be an object, got {shown(facts)}.")
-    given = PlainValues(facts, f"line {number}: `run`")
-    columns = given.items("columns", None, each=is_text, rule="names")
-    given.inside("settings", None)
-    for name, rows in (("standardize", "scale"), ("projection", "components")):
-        inside = given.inside(name, None)
-        if inside is None:
-            continue
-        mean = inside.array("mean", shape=(None,), fits=are_moderate)
-        shape = (len(mean),) if rows == "scale" else (2, len(mean))
-        found = inside.array(rows, shape=shape, fits=are_moderate)
-        if rows == "scale" and not (found > 0).all():
-            raise InputError(f"line {number}: `run` has a scale that is not above 0.")
-        if columns is not None and len(columns) != len(mean):
-            raise InputError(
-                f"line {number}: `run` has {len(columns)} columns, {name} has {len(mean)}."
-            )
-    return facts
-
-
-def _check_shape(before: Step | None, step: Step, number: int) -> None:
-    if before is None or before.centroids is None or step.centroids is None:
-        return
-    # Where the number of clusters follows the stream, events say what became of it.
-    may_differ = any(event.kind in CHANGES_OF_K for event in step.events)
-    first = 1 if may_differ else 0
-    if before.centroids.shape[first:] != step.centroids.shape[first:]:
-        raise InputError(
-            f"line {number} has {step.centroids.shape[0]} clusters of {step.centroids.shape[1]} "
-            f"columns, the line before {before.centroids.shape[0]} of {before.centroids.shape[1]}: "
-            "the file holds more than one run."
-        )
-
-
-def _check_lengths(step: Step, number: int) -> None:
-    assert step.centroids is not None
-    for name in ("masses", "ids"):
-        if len(getattr(step, name)) != len(step.centroids):
-            raise InputError(f"line {number} has {name} that do not fit its centroids.")
-    assert step.masses is not None
-    if not (step.masses <= step.mass * (1 + 1e-6)).all():
-        raise InputError(f"line {number} has masses above that of all clusters, {step.mass:g}.")
 
 
 def read_timeline(path: str | os.PathLike[str], features: Sequence[str] | None = None) -> Timeline:
