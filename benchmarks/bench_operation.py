@@ -88,7 +88,7 @@ def child(n_batches: int, hook: str | None) -> dict[str, Any]:
             batches(n_batches), N_CLUSTERS, n_threads=1, prepare=None, on_step=see, tell=tell,
             steps=f"{folder}/steps{'.jsonl' if hook is None else '/'}",
             checkpoint=Path(folder) / "state", checkpoint_every=1000, **watched,
-        )  # fmt: skip
+        ).summary  # fmt: skip
         seconds = time.process_time() - begun[0]
     return {
         "seconds": seconds,

@@ -71,7 +71,7 @@ def run_kmeander(source: Path, out: Path) -> RunSummary:
         n_threads=1,
         steps=out / "steps.jsonl",
         assignments=out / "rows.parquet",
-    )
+    ).summary
 
 
 def run_loop(source: Path, out: Path) -> None:

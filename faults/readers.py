@@ -182,7 +182,7 @@ def _run(folder: Path, n_lines: int) -> RunSummary:
             "x.csv", 3, columns=["a", "b"], batch_size=5, random_state=0,
             checkpoint="checkpoint", tell=lambda _: None,
             steps="steps.jsonl", assignments="rows/",
-        )  # fmt: skip
+        ).summary  # fmt: skip
 
 
 def _half_a_run() -> tuple[dict[str, Any], dict[str, bytes]]:

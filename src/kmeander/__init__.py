@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from kmeander.records import Batch, ClusterProfile, Contrast, ExampleRow, Noise, Profiles, Step
     from kmeander.runs.api import run
     from kmeander.runs.check import Check, check
+    from kmeander.runs.history import History
     from kmeander.runs.predict import predict
+    from kmeander.runs.result import Run
     from kmeander.tracking.lineage import remap
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "Event",
     "ExampleRow",
     "ForgetfulKMeans",
+    "History",
     "InputError",
     "InputTypeError",
     "KmeanderError",
@@ -66,6 +69,7 @@ __all__ = [
     "PrequentialSplit",
     "PrivilegedKMeans",
     "Profiles",
+    "Run",
     "Step",
     "StreamError",
     "StreamFit",
@@ -103,6 +107,7 @@ _HOMES = {
     "Event": "events",
     "ExampleRow": "records",
     "ForgetfulKMeans": "estimators",
+    "History": "runs.history",
     "InputError": "exceptions",
     "InputTypeError": "exceptions",
     "KmeanderError": "exceptions",
@@ -112,6 +117,7 @@ _HOMES = {
     "PrequentialSplit": "estimators.prequential",
     "PrivilegedKMeans": "estimators",
     "Profiles": "records",
+    "Run": "runs.result",
     "Step": "records",
     "StreamError": "exceptions",
     "StreamFit": "estimators.prequential",

@@ -1,7 +1,8 @@
-"""Values out of JSON or a checkpoint: each is taken as what it must be, or refused."""
+"""JSON from outside; values out of it or of a checkpoint: what they must be, or refused."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
@@ -14,6 +15,25 @@ from kmeander.exceptions import InputError, shown
 
 _WHOLE = 2**63  # beyond it no array holds a number
 _LARGEST = 1e150  # beyond it squares are infinite
+
+
+def from_json(text: str | bytes) -> Any:
+    """Return what `text` holds; a ValueError says why it cannot be read.
+
+    Text nested a thousand times is valid JSON, but no reader of Python's follows it that far.
+
+    Examples
+    --------
+    >>> from_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    >>> from_json("[" * 5000 + "]" * 5000)
+    Traceback (most recent call last):
+    ValueError: it is nested too deeply
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 class PlainValues:

@@ -70,7 +70,7 @@ def test_a_watched_run_without_a_file_uses_one_that_is_thrown_away() -> None:
 
 
 def summary_of(**more: Any) -> RunSummary:
-    summary = kmeander.run(drifting_stream(8, n_features=2), 3, random_state=0)
+    summary = kmeander.run(drifting_stream(8, n_features=2), 3, random_state=0).summary
     for name, value in more.items():
         setattr(summary, name, value)
     return summary

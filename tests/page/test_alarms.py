@@ -19,6 +19,7 @@ from kmeander.page import series
 from kmeander.page.head import figures_html
 from kmeander.page.palette import EVENT_COLORS
 from kmeander.page.report import as_page
+from kmeander.page.status import ADVICE
 from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.timeline import Timeline, read_timeline
 
@@ -61,6 +62,7 @@ def report(steps: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_every_kind_of_event_can_be_asked_for_and_has_a_colour() -> None:
     assert list(EVENT_COLORS) == list(KINDS)
     assert len(set(EVENT_COLORS.values())) == len(KINDS)
+    assert set(ADVICE) == set(KINDS)
 
 
 def test_what_is_unconfirmed_is_shown_and_not_counted(early: Path) -> None:

@@ -19,11 +19,12 @@ import kmeander
 from kmeander import InputError
 from kmeander.page import series
 from kmeander.page.follower import Follower
+from kmeander.page.moments import Moment
 from kmeander.page.palette import color_of
 from kmeander.page.report import as_page
 from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.thinning import thinned
-from kmeander.page.timeline import Moment, Timeline, read_timeline
+from kmeander.page.timeline import Timeline, read_timeline
 from tests.streams import drifting_stream
 
 HOSTILE = ["<script>alert(1)</script>", "$$\\frac{a}{b}$$", "</script><b>x"]

@@ -247,6 +247,6 @@ def test_embeddings_are_recognised_and_checked_by_angle(tmp_path: Path) -> None:
     assert by_angle.notes == ()
     assert [column.done for column in by_angle.columns] == ["taken as it is"]
     assert by_angle.options["metric"] == "cosine"
-    assert run(path, 2, **by_angle.options).n_points == N
+    assert run(path, 2, **by_angle.options).summary.n_points == N
     pq.write_table(pa.table({"v": pa.array((rows * 2).tolist())}), path)
     assert check(path).notes == ()

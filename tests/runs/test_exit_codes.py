@@ -148,7 +148,7 @@ def test_a_run_that_is_stopped_is_not_over(readings: Path, tmp_path: Path) -> No
 
 def test_python_counts_too(readings: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"batch_size": 50, "checkpoint": tmp_path / "state"}
-    summary = run(readings, 3, stop_on=["drift"], **options)
+    summary = run(readings, 3, stop_on=["drift"], **options).summary
     assert summary.stopped and summary.stopped_on == "drift"
     assert summary.events_since_end["drift"] == 1
-    assert run(readings, 3, **options).stopped_on is None
+    assert run(readings, 3, **options).summary.stopped_on is None

@@ -50,8 +50,7 @@ COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  #
 
 # Arguments of `kmeander.run` that have no option.
 PYTHON_ALONE = {"source", "max_batches", "max_iter", "tol", "on_progress", "on_first_rows",
-                "on_step", "tell",
-                "stop"}  # fmt: skip
+                "on_step", "tell", "stop", "keep_steps"}  # fmt: skip
 
 
 def said(call: Callable[[], Any], command: str | None = None) -> str:

@@ -63,7 +63,7 @@ def test_a_run_goes_on_with_its_metric_and_no_other(source: Path, tmp_path: Path
         return kmeander.run(
             source, 3, batch_size=200, metric=metric, steps=tmp_path / f"{to}.jsonl",
             checkpoint=tmp_path / to, **more,
-        )  # fmt: skip
+        ).summary  # fmt: skip
 
     run("state")
     with pytest.raises(CheckpointError) as refused:
@@ -83,7 +83,7 @@ def test_rows_of_zeros_are_bad_rows(tmp_path: Path) -> None:
         f'{path} line 4: every value is 0, which has no direction (use bad_rows="skip" to go on '
         "without such rows)."
     )
-    summary = kmeander.run(path, 2, metric="cosine", bad_rows=bad)
+    summary = kmeander.run(path, 2, metric="cosine", bad_rows=bad).summary
     assert (summary.n_points, summary.n_bad) == (15, 5)
     assert written(bad)[1]["line"] == 8
     with pytest.raises(InputError, match="row 8: every value is 0"):

@@ -105,7 +105,7 @@ def test_metrics_say_what_the_steps_say(readings: Path, tmp_path: Path) -> None:
 
     summary = run(readings, 4, time_column="at", batch_size=50, bad_rows="skip", metrics=0,
                   checkpoint=tmp_path / "state", checkpoint_every=5, tell=told.append,
-                  on_step=look)  # fmt: skip
+                  on_step=look).summary  # fmt: skip
     n_events = dict.fromkeys(KINDS, 0)
     n_unconfirmed = 0
     for step, now in zip(steps, found, strict=True):
@@ -244,7 +244,9 @@ def test_without_prometheus_client_the_extra_is_named(
 
 def test_watch_serves_metrics_of_a_steps_file(readings: Path, tmp_path: Path) -> None:
     steps, port = tmp_path / "steps.jsonl", free_port()
-    summary = run(readings, 4, time_column="at", batch_size=50, bad_rows="skip", steps=steps)
+    summary = run(
+        readings, 4, time_column="at", batch_size=50, bad_rows="skip", steps=steps
+    ).summary
     words = [PROGRAM, "watch", str(steps), "--port", str(free_port()), "--metrics", str(port)]
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:

@@ -70,12 +70,12 @@ def test_another_checkpoint_does_not_empty_outputs(mistake: str, rows: str, tmp_
     )
     shutil.rmtree(changes["checkpoint"])
     assert contents(tmp_path) == before
-    summary = run(STREAM[:3], **settings(tmp_path, **changes, overwrite=True))
+    summary = run(STREAM[:3], **settings(tmp_path, **changes, overwrite=True)).summary
     assert summary.resumed_at is None
     assert len((tmp_path / "steps.jsonl").read_bytes().splitlines()) == 3
     assert len(list((tmp_path / "rows").glob("*"))) in (0, 2)
     # The same command goes on from there.
-    assert run(STREAM, **settings(tmp_path, **changes, overwrite=True)).resumed_at == 3
+    assert run(STREAM, **settings(tmp_path, **changes, overwrite=True)).summary.resumed_at == 3
     shutil.rmtree(changes["checkpoint"])
     found = contents(tmp_path)
     assert found.pop("steps.jsonl").splitlines()[-1] == before["steps.jsonl"].splitlines()[-1]
@@ -91,7 +91,7 @@ def test_a_checkpoint_ahead_of_its_outputs_gives_way_to_the_one_before(tmp_path:
     run(STREAM[:5], **settings(out, **changes))
     (out / "rows" / "part-000002.parquet").unlink()
     told: list[str] = []
-    summary = run(STREAM, **settings(out, **changes, tell=told.append))
+    summary = run(STREAM, **settings(out, **changes, tell=told.append)).summary
     assert told == [
         f'assignments="{out}/rows/" lacks part-000002.parquet, which the checkpoint has written. '
         "Put it back, or begin anew with another checkpoint. Going back to the checkpoint before "
@@ -121,7 +121,7 @@ def test_an_output_that_is_removed_in_the_middle_is_noticed_at_once(
         "checkpoint."
     )
     (tmp_path / "elsewhere").rename(tmp_path / name)
-    assert run(STREAM, **settings(tmp_path)).resumed_at == 4
+    assert run(STREAM, **settings(tmp_path)).summary.resumed_at == 4
     whole = tmp_path / "whole"
     whole.mkdir()
     run(STREAM, **settings(whole))
@@ -202,7 +202,7 @@ def test_another_stream_under_the_old_name_is_refused(ending: str, tmp_path: Pat
     assert contents(out) == before
     # The old one, and more of it, is read on.
     written(path, ours)
-    assert run(path, batch_size=30, **settings(out)).resumed_at == 5
+    assert run(path, batch_size=30, **settings(out)).summary.resumed_at == 5
     whole = tmp_path / "whole"
     whole.mkdir()
     run(path, batch_size=30, **settings(whole))

@@ -125,7 +125,7 @@ def test_each_event_arrives_with_its_key_and_words(readings: Path, tmp_path: Pat
     steps = tmp_path / "steps.jsonl"
     with Receiver() as receiver:
         summary = run(readings, 3, batch_size=25, steps=steps, notify=receiver.url,
-                      notify_on=KINDS)  # fmt: skip
+                      notify_on=KINDS).summary  # fmt: skip
     assert receiver.keys == expected_of(steps, str(readings), KINDS)
     assert len(receiver.keys) >= 3
     assert summary.deliveries["notify"] == Deliveries(len(receiver.keys), 0, 0, 0)
@@ -167,7 +167,7 @@ def test_no_receiver_holds_up_learning(readings: Path, mode: str) -> None:
                 receiver.released.set()
 
         summary = run(readings, 3, batch_size=25, notify=receiver.url, on_step=see,
-                      tell=told.append)  # fmt: skip
+                      tell=told.append).summary  # fmt: skip
         assert summary.n_batches == 40
     address = receiver.url.removesuffix("/hook")
     assert all(line.startswith(f"notify {address} ") for line in told)
@@ -181,7 +181,7 @@ def test_what_a_dead_receiver_missed_comes_after_a_restart(readings: Path, tmp_p
         "notify": f"http://127.0.0.1:{port}/hook",
     }  # fmt: skip
     told: list[str] = []
-    summary = run(readings, 3, **options, tell=told.append)
+    summary = run(readings, 3, **options, tell=told.append).summary
     expected = expected_of(steps, str(readings), KINDS)
     assert summary.deliveries["notify"].n_waiting == len(expected)
     assert summary.deliveries["notify"].n_delivered == 0
@@ -193,13 +193,13 @@ def test_what_a_dead_receiver_missed_comes_after_a_restart(readings: Path, tmp_p
         run(readings, 3, **options)  # has nothing more to say
         assert receiver.keys == expected
     del options["notify"]
-    assert run(readings, 3, **options).deliveries == {}
+    assert run(readings, 3, **options).summary.deliveries == {}
 
 
 @pytest.mark.usefixtures("at_once")
 def test_notices_whose_receiver_is_gone_are_dropped_aloud(readings: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"batch_size": 25, "checkpoint": tmp_path / "state"}
-    summary = run(readings, 3, **options, notify=f"http://127.0.0.1:{free_port()}/")
+    summary = run(readings, 3, **options, notify=f"http://127.0.0.1:{free_port()}/").summary
     told: list[str] = []
     run(readings, 3, **options, tell=told.append)
     n_waiting = summary.deliveries["notify"].n_waiting
@@ -317,7 +317,7 @@ def test_what_on_step_raises_ends_the_run_cleanly(readings: Path, tmp_path: Path
         run(readings, 3, **options, on_step=stop)
     assert len(list(read_steps(tmp_path / "steps.jsonl"))) == 8
     seen: list[Step] = []
-    summary = run(readings, 3, **options, on_step=seen.append)
+    summary = run(readings, 3, **options, on_step=seen.append).summary
     assert summary.resumed_at == 8
     assert [step.index for step in seen] == list(range(8, 40))
     assert seen == list(read_steps(tmp_path / "steps.jsonl"))[8:]

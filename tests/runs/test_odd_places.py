@@ -96,8 +96,8 @@ def test_an_output_among_the_files_of_the_source_is_refused(pattern: str, tmp_pa
         "one of them by the next run. Name another folder."
     )
     outputs: dict[str, Any] = {"model_out": folder / "model.km", "assignments": f"{folder}/parts/"}
-    assert run(source, 3, **outputs, **QUIET).n_points == 300
-    assert run(source, 3, **outputs, **QUIET).n_points == 300
+    assert run(source, 3, **outputs, **QUIET).summary.n_points == 300
+    assert run(source, 3, **outputs, **QUIET).summary.n_points == 300
 
 
 def test_a_pipe_is_not_followed(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_names_of_files_need_not_be_utf8(tmp_path: Path) -> None:
         "assignments": f"{tmp_path}/rows{odd}/", "centroids": tmp_path / f"c{odd}.csv",
         "model_out": tmp_path / f"m{odd}.km", "checkpoint": tmp_path / f"c{odd}",
     }  # fmt: skip
-    assert run(source, 3, **settings, **QUIET).n_bad == 1
-    assert run(source, 3, **settings, **QUIET).resumed_at == 6
+    assert run(source, 3, **settings, **QUIET).summary.n_bad == 1
+    assert run(source, 3, **settings, **QUIET).summary.resumed_at == 6
     (bad,) = lines_in(tmp_path / f"bad{odd}.ndjson")
     assert json.loads(bad)["source"] == str(source)
 

@@ -478,7 +478,7 @@ def test_a_shorter_stream_than_was_committed_is_refused(tmp_path: Path) -> None:
 def test_a_finished_run_has_nothing_new(tmp_path: Path) -> None:
     run(STREAM, **small(tmp_path))
     before = contents(tmp_path)
-    summary = run(STREAM, **small(tmp_path), tell=lambda _: None)
+    summary = run(STREAM, **small(tmp_path), tell=lambda _: None).summary
     assert (summary.n_batches, summary.resumed_at) == (0, 9)
     assert contents(tmp_path) == before
 
@@ -492,10 +492,10 @@ def test_stopping_from_python_commits(tmp_path: Path) -> None:
         if progress.summary.n_batches == 3:
             stop.set()
 
-    summary = run(STREAM, **small(out), on_progress=show, stop=stop)
+    summary = run(STREAM, **small(out), on_progress=show, stop=stop).summary
     assert summary.stopped
     assert summary.n_batches == 3
-    assert run(STREAM, **small(out), tell=lambda _: None).resumed_at == 3
+    assert run(STREAM, **small(out), tell=lambda _: None).summary.resumed_at == 3
     assert contents(out) == whole
 
 
@@ -513,7 +513,7 @@ def test_batches_before_a_bad_row_are_committed_and_it_may_be_mended(tmp_path: P
     assert len(lines_in(out / "steps.jsonl")) == 3
     text[100] = ",".join(map(repr, rows[99].tolist()))
     path.write_text("\n".join(text) + "\n")
-    assert run(path, batch_size=30, **small(out), tell=lambda _: None).resumed_at == 3
+    assert run(path, batch_size=30, **small(out), tell=lambda _: None).summary.resumed_at == 3
     assert contents(out) == contents(whole)
 
 
@@ -575,10 +575,10 @@ def test_a_checkpoint_of_layout_1_goes_on_for_ever(tmp_path: Path) -> None:
     folder = make(tmp_path / "checkpoint")
     (folder / "checkpoint-00000003.ckpt").write_bytes(golden.RUN.read_bytes())
     settings: Any = {"init": "hungarian", "rho": 0.5, "refine": None, "forgetting": "fixed"}
-    resumed = run(golden_stream(), 3, checkpoint=folder, tell=lambda _: None, **settings)
+    resumed = run(golden_stream(), 3, checkpoint=folder, tell=lambda _: None, **settings).summary
     first = golden_stream()[0]
     scaled = [(points - first.mean(axis=0)) / first.std(axis=0) for points in golden_stream()]
-    whole = run(scaled, 3, prepare=None, **settings)
+    whole = run(scaled, 3, prepare=None, **settings).summary
     assert resumed.resumed_at == 3
     assert resumed.last is not None and resumed.last.centroids is not None
     assert whole.last is not None and whole.last.centroids is not None
@@ -594,7 +594,7 @@ def test_a_run_that_an_earlier_version_was_writing_goes_on_for_ever(
     monkeypatch.chdir(out)
     before = lines_in(out / "steps.jsonl")
     assert len(before) == 5
-    summary = run("readings.csv", **make_stopped.SETTINGS, tell=lambda _: None)
+    summary = run("readings.csv", **make_stopped.SETTINGS, tell=lambda _: None).summary
     assert summary.resumed_at == 4
     after = lines_in(out / "steps.jsonl")
     assert after[:4] == before[:4]
@@ -611,5 +611,5 @@ def test_loading_goes_on_where_the_run_was(tmp_path: Path) -> None:
         import pandas as pd
 
         model.partial_fit(pd.DataFrame(points, columns=["x0", "x1", "x2"]))
-    whole = run(STREAM, 3, random_state=4)
+    whole = run(STREAM, 3, random_state=4).summary
     assert model.step_ == whole.last

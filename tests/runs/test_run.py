@@ -486,7 +486,7 @@ def test_a_run_counts_and_tells_how_far_it_is(stream: list[Any]) -> None:
         assert progress.summary.last is not None
         seen.append(progress.summary.last.index)
 
-    summary = run(stream, 4, on_progress=show, prepare=None)
+    summary = run(stream, 4, on_progress=show, prepare=None).summary
     model = FSKM(4, **DEFAULTS, random_state=0)
     steps = [model.step(Batch(index, points)) for index, points in enumerate(stream)]
     assert seen == [0, 1, 2, 3, 4]
@@ -535,11 +535,11 @@ def test_one_table_is_cut_into_batches_as_a_file_is(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(1200, 2))
     frame = pd.DataFrame(rows, columns=["a", "b"], index=[f"r{i}" for i in range(1200)])
     frame.to_csv(tmp_path / "x.csv", index=False, float_format="%.17g")
-    of_file = run(tmp_path / "x.csv", 3)
+    of_file = run(tmp_path / "x.csv", 3).summary
     assert of_file.n_batches == 3
     for table in (frame, pa.Table.from_pandas(frame, preserve_index=False), rows):
-        of_table = run(table, 3)
+        of_table = run(table, 3).summary
         assert of_table.n_batches == 3
         assert of_table.last == of_file.last
-    assert run(frame, 3, batch_size=600).n_batches == 2
-    assert run([rows], 3).n_batches == 1
+    assert run(frame, 3, batch_size=600).summary.n_batches == 2
+    assert run([rows], 3).summary.n_batches == 1

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmeander import InputError, Step, run
+from kmeander.page.head import figures_html
 from kmeander.page.report import as_page
-from kmeander.page.summary import as_html, as_markdown, as_plain
+from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.timeline import read_timeline
 from kmeander.records.event_time import as_text, checked_text, microseconds_of
 from kmeander.sinks import read_steps
@@ -117,8 +118,8 @@ def test_every_page_says_when(readings: Path, tmp_path: Path) -> None:
     words = f"2026-06-01 {hour:02}:00 to {hour:02}:59 UTC"
     assert f"| {hour} | {words} | {events[0]['kind']} | " in as_markdown(timeline)
     assert json.dumps(words) in as_page(timeline)
-    assert "<dt>from</dt><dd>2026-06-01 00:00 UTC</dd>" in as_html(timeline)
-    assert "<dt>to</dt><dd>2026-06-01 09:59 UTC</dd>" in as_html(timeline)
+    assert "<dt>from</dt><dd>2026-06-01 00:00 UTC</dd>" in figures_html(timeline)
+    assert "<dt>to</dt><dd>2026-06-01 09:59 UTC</dd>" in figures_html(timeline)
     done = kmeander("run", str(readings), "--clusters", "2", "--time-column", "at",
                     "--every", "1h", "--steps", str(tmp_path / "again.jsonl"))  # fmt: skip
     assert done.returncode == 0, done.stderr

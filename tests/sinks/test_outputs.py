@@ -123,7 +123,7 @@ def test_centroids_are_a_table_in_the_units_of_the_stream(readings: Path, tmp_pa
             exclude=["key"],
             prepare=STANDARD,
             centroids=tmp_path / name,
-        )
+        ).summary
     scaler = StandardScaler().fit(STREAM[0])
     assert summary.last is not None and summary.last.centroids is not None
     expected = scaler.inverse_transform(summary.last.centroids)
@@ -165,7 +165,7 @@ def test_two_outputs_do_not_share_a_file(tmp_path: Path) -> None:
 def test_standardised_columns_are_those_of_scikit_learn(tmp_path: Path) -> None:
     steps = tmp_path / "steps.jsonl"
     scales = np.array([1.0, 1000.0, 0.001])
-    summary = run([points * scales for points in STREAM], 4, prepare=STANDARD, steps=steps)
+    summary = run([points * scales for points in STREAM], 4, prepare=STANDARD, steps=steps).summary
     scaler = StandardScaler().fit(STREAM[0] * scales)
     expected = learned([scaler.transform(points * scales) for points in STREAM])
     assert summary.last is not None and summary.last.centroids is not None
@@ -238,7 +238,9 @@ def test_a_saved_model_predicts_in_python_and_on_the_command_line(
 
 def test_a_model_that_prepares_takes_rows_as_they_are(readings: Path, tmp_path: Path) -> None:
     model, out = tmp_path / "model.km", tmp_path / "out.ndjson"
-    summary = run(readings, 4, batch_size=40, exclude=["key"], prepare=STANDARD, model_out=model)
+    summary = run(
+        readings, 4, batch_size=40, exclude=["key"], prepare=STANDARD, model_out=model
+    ).summary
     estimator = load(model)
     rows = estimator.predict(pd.DataFrame(ROWS, columns=NAMES))
     labels = estimator.cluster_ids_[rows].tolist()
@@ -321,7 +323,7 @@ def test_event_time_decides_batches_and_forgetting(tmp_path: Path) -> None:
         for i, (points, elapsed, (a, b)) in enumerate(groups)
     ]
     assert found == expected
-    skipped = run(path, 2, time_column="ts", every="10m", late_rows="skip")
+    skipped = run(path, 2, time_column="ts", every="10m", late_rows="skip").summary
     assert (skipped.n_points, skipped.n_late) == (8, 1)
     with pytest.raises(InputError, match="row 8 of the stream is late"):
         run(path, 2, time_column="ts", every="10m", late_rows="error")

@@ -163,7 +163,7 @@ def test_files_of_a_store_are_read_in_every_format(bucket: str, tmp_path: Path) 
             with filesystem_of(bucket).written(f"{bucket}/{ending}/{number}.{ending}") as file:
                 file.write(gzip.compress(data) if ending == "csv.gz" else data)
         for source in (f"{bucket}/{ending}", f"{bucket}/{ending}/*.{ending}"):
-            assert run(source, 2).n_points == 120
+            assert run(source, 2).summary.n_points == 120
     with pytest.raises(InputError) as caught:
         run(f"{bucket}/no.csv", 2)
     assert str(caught.value) == f"{bucket}/no.csv does not exist."

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 import kmeander
 from kmeander import Step
-from kmeander.page.summary import as_html, as_markdown, as_plain
+from kmeander.page.head import figures_html
+from kmeander.page.summary import as_markdown, as_plain
 from kmeander.page.timeline import read_timeline
 from kmeander.tracking.cycle import MOST_BATCHES, Cycle, CycleSearch, find_cycle
 from tests.program import kmeander as program
@@ -153,7 +154,7 @@ def hours(n: int) -> list[Series]:
 
 def test_a_run_says_that_its_stream_repeats_itself(tmp_path: Path) -> None:
     steps = tmp_path / "steps.jsonl"
-    summary = kmeander.run(hours(150), 2, steps=steps, random_state=0)
+    summary = kmeander.run(hours(150), 2, steps=steps, random_state=0).summary
     cycle = summary.cycle
     assert cycle is not None
     assert cycle.n_batches == 24
@@ -164,7 +165,7 @@ def test_a_run_says_that_its_stream_repeats_itself(tmp_path: Path) -> None:
         "cycles."
     )
     assert words in as_markdown(timeline)
-    assert words in as_html(timeline)
+    assert words in figures_html(timeline)
     plain = as_plain(timeline)["cycle"]
     assert plain == {
         "n_batches": 24,
@@ -176,10 +177,10 @@ def test_a_run_says_that_its_stream_repeats_itself(tmp_path: Path) -> None:
 
 def test_a_run_that_was_given_a_season_says_nothing(tmp_path: Path) -> None:
     steps = tmp_path / "steps.jsonl"
-    summary = kmeander.run(hours(150), 2, season=24, steps=steps, random_state=0)
+    summary = kmeander.run(hours(150), 2, season=24, steps=steps, random_state=0).summary
     assert summary.cycle is None
     assert as_plain(read_timeline(steps))["cycle"] is None
-    assert "repeats itself" not in as_html(read_timeline(steps))
+    assert "repeats itself" not in figures_html(read_timeline(steps))
 
 
 def test_the_command_line_says_so_as_an_option(tmp_path: Path) -> None:

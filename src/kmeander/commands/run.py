@@ -111,7 +111,8 @@ def run(
             on_progress=show.progress if service is None else service.heard_by(show.progress),
             on_first_rows=show.first_rows,
             tell=(lambda _: None) if quiet else _warn,
-        )
+            keep_steps=0,
+        ).summary
         if terminal.report and summary.last is not None:
             assert steps is not None
             write_report(steps, terminal.report)

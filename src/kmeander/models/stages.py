@@ -329,8 +329,7 @@ def record(
     if batch.captions is not None or lineage.ids is not (known.lineage and known.lineage.ids):
         memory = remembered(known, batch, tracked, limits)
         names = {**names, **memory.names}
-    # Whenever the rows to be looked at are new, so that each is looked at once, whether batches
-    # are large or small.
+    # Whenever the rows to be looked at are new: each is looked at once, in batches of any size.
     against_k = Misfits()
     n_looked_at = window.n_recent(LABELS_PER_CLUSTER * len(fit.centroids), LEAST_DECAY)
     if batch.index % n_looked_at == 0:

@@ -9,11 +9,14 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from kmeander.events import called
 from kmeander.html_cards import plural
 from kmeander.page.palette import color_of
 from kmeander.page.thinning import thinned
 from kmeander.page.timeline import Timeline
+from kmeander.records import ClusterProfile
 from kmeander.records.event_time import in_words
+from kmeander.records.profile import LONGEST_ROW
 
 # Clusters in the table; the others are summed up in its last line.
 MOST_ROWS = 20
@@ -42,6 +45,8 @@ class ClusterRow:
         What sets it apart from the others.
     since : str
         When it came.
+    example : str
+        A row near its centroid, by its text or what names it; empty where nothing does.
     """
 
     number: int
@@ -50,6 +55,7 @@ class ClusterRow:
     course: tuple[float, ...]
     apart: str
     since: str
+    example: str = ""
 
     @property
     def trend(self) -> str:
@@ -70,18 +76,31 @@ def cluster_rows(timeline: Timeline) -> list[ClusterRow]:
             if number in courses:
                 courses[number].append(share)
     sets_apart = _apart(timeline)
+    known = {one.id: one for one in timeline.profiles or ()}
     order = np.argsort(-newest.shares, kind="stable").tolist()
     return [
         ClusterRow(
             newest.ids[row],
-            timeline.name_of(newest.ids[row]),
+            called(newest.ids[row], timeline.names),
             float(newest.shares[row]),
             tuple(courses[newest.ids[row]]),
-            sets_apart[row],
+            _words_of(known.get(newest.ids[row])) or sets_apart[row],
             _since(timeline, newest.ids[row]),
+            _example_of(known.get(newest.ids[row])),
         )
         for row in order
     ]
+
+
+def _words_of(profile: ClusterProfile | None) -> str:
+    return "" if profile is None else profile.apart()
+
+
+def _example_of(profile: ClusterProfile | None) -> str:
+    if profile is None or not profile.recent:
+        return ""
+    words = profile.recent[0].words()
+    return words if len(words) <= LONGEST_ROW else f"{words[: LONGEST_ROW - 3]}..."
 
 
 def _since(timeline: Timeline, number: int) -> str:
@@ -138,7 +157,8 @@ def clusters_html(rows: Sequence[ClusterRow]) -> str:
         f'<tr><th scope="row"><span class="dot" style="background:{color_of(row.number)}" '
         f'aria-hidden="true"></span>{escape(row.name)}</th><td class="share">{row.share:.1%}</td>'
         f'<td class="trend">{_spark(row)} <span>{row.trend}</span></td>'
-        f'<td class="apart">{escape(row.apart)}</td><td class="since">{escape(row.since)}</td></tr>'
+        f'<td class="apart">{escape(row.apart)}{_said(row.example)}</td>'
+        f'<td class="since">{escape(row.since)}</td></tr>'
         for row in shown
     )
     rest = rows[MOST_ROWS:]
@@ -154,6 +174,10 @@ def clusters_html(rows: Sequence[ClusterRow]) -> str:
         '<th scope="col">share, recently</th><th scope="col">what sets it apart</th>'
         f'<th scope="col">since</th></tr></thead><tbody>{body}</tbody></table>'
     )
+
+
+def _said(example: str) -> str:
+    return f'<div class="example">such as {escape(example)}</div>' if example else ""
 
 
 def _spark(row: ClusterRow) -> str:

@@ -69,7 +69,8 @@ class Follower:
         """Return how long ago the file, or the newest in the folder, was written."""
         files = [self._path, *(self._path.iterdir() if self._path.is_dir() else ())]
         with suppress(OSError):
-            return max(time.time() - max(file.stat().st_mtime for file in files), 0.0)
+            age: float = time.time() - max(file.stat().st_mtime for file in files)
+            return max(age, 0.0)
         return 0.0
 
     @property

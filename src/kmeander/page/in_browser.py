@@ -1,5 +1,7 @@
 """Style sheets and scripts of the page: what the browser does, without asking Python."""
 
+from importlib.resources import files
+
 PAGE = """
 <style>
   html, body { background: #ffffff; color: #1c2127; margin: 0; }
@@ -23,73 +25,7 @@ label, .bk-slider-title, .bk-input-group { color: #1c2127; }
 }
 """
 
-TEXT = """
-:host { color: #1c2127; font-size: 15px; line-height: 1.4; --soft: #59636e; --line: #d0d6dc;
-        --box: #f6f8fa; --good: #00664a; --bad: #a34700; --mark: #cfe3f5; }
-@media (prefers-color-scheme: dark) {
-  :host { color: #e6e9ec; --soft: #a9b3be; --line: #39424c; --box: #1b2027; --good: #4fd1a5;
-          --bad: #ffb27a; --mark: #274b6b; }
-}
-.bk-clearfix { display: block; width: 100%; overflow-wrap: anywhere; }
-h1 { font-size: 1.15rem; margin: 0 0 .4rem; font-weight: 600; color: var(--soft); }
-h2 { font-size: 1.1rem; margin: .6rem 0 .3rem; }
-p { margin: .2rem 0; }
-.status { border: 1px solid var(--line); border-left: .4rem solid var(--good); padding: .5rem .8rem;
-          border-radius: .3rem; background: var(--box); }
-.status.changed { border-left-color: var(--bad); }
-.status h2 { font-size: 1.3rem; margin: 0 0 .2rem; }
-.mark { color: var(--good); margin-right: .5rem; }
-.changed .mark { color: var(--bad); font-weight: 800; }
-.todo { margin-top: .4rem; } .todo ul { margin: .1rem 0; padding-left: 1.2rem; }
-.clock { color: var(--soft); } .clock.late { color: var(--bad); font-weight: 600; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .5rem 1rem;
-     margin: .4rem 0; }
-dl > div { min-width: 0; position: relative; }
-dt { font-size: .85rem; color: var(--soft); }
-dd { margin: 0; font-weight: 600; }
-.term { border-bottom: 1px dotted currentColor; cursor: help; }
-.hint { display: none; position: absolute; left: 0; top: 100%; z-index: 9; width: 17rem;
-        max-width: 80vw; padding: .4rem .6rem; border: 1px solid var(--line); border-radius: .3rem;
-        background: var(--box); color: inherit; font-weight: 400; }
-dl > div:nth-child(2n) .hint { left: auto; right: 0; }
-.term:hover + .hint, .term:focus + .hint { display: block; }
-.note, .noise { font-size: .92rem; } .note { color: var(--bad); }
-details { font-size: .92rem; margin-top: .3rem; }
-ol.events { list-style: none; margin: 0; padding: 0; max-height: 32rem; overflow-y: auto; }
-.events li { border-top: 1px solid var(--line); padding: .35rem .2rem; }
-.events li.chosen { background: var(--mark); }
-.events button { font: inherit; color: inherit; background: none; border: 0; padding: .15rem 0;
-                 text-decoration: underline; text-decoration-style: dotted; cursor: pointer; }
-.kind { display: inline-block; border: 1px solid; border-radius: .8rem; padding: 0 .5rem;
-        font-size: .85rem; margin-left: .5rem; }
-.kind i { display: inline-block; width: .6rem; height: .6rem; border-radius: 50%;
-          margin-right: .35rem; }
-.faint { opacity: .75; font-style: italic; }
-table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; color: var(--soft); font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0;
-         border-top: 1px solid var(--line); }
-thead th { font-size: .85rem; color: var(--soft); font-weight: 600; border: 0; }
-.dot { display: inline-block; width: .75rem; height: .75rem; border-radius: 50%;
-       margin-right: .4rem; }
-.share, .trend { white-space: nowrap; } th, .trend { overflow-wrap: normal; }
-.legend { font-size: .9rem; display: flex; flex-wrap: wrap; gap: 0 1rem; margin: 0 0 .6rem 3.2rem; }
-.legend svg { vertical-align: middle; margin-right: .3rem; }
-.trend { min-width: 9rem; } .trend svg { vertical-align: middle; }
-.trend span, .since { color: var(--soft); font-size: .9rem; }
-button:focus-visible, .term:focus-visible, summary:focus-visible {
-  outline: 3px solid #0072b2; outline-offset: 1px; }
-@media (max-width: 640px) {
-  thead { position: absolute; left: -999rem; }
-  table, tbody, tr, caption { display: block; }
-  tr { border-top: 1px solid var(--line); padding: .3rem 0; display: grid;
-       grid-template-columns: 1fr auto auto; column-gap: .8rem; }
-  th, td { border: 0; padding: .1rem 0; }
-  .apart, .since, td[colspan] { grid-column: 1 / -1; }
-  .since { display: none; }
-  ol.events { max-height: none; }
-}
-"""
+TEXT = files("kmeander.page").joinpath("text.css").read_text("utf-8")
 
 THEME = """
 const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -25,8 +25,9 @@ from kmeander.page import in_browser, series
 from kmeander.page.clusters import cluster_rows, clusters_html
 from kmeander.page.drawing import Drawing, legend_html, map_plot, name_rows
 from kmeander.page.head import figures_html, loadings, title_html
+from kmeander.page.moments import Moment
 from kmeander.page.thinning import thinned
-from kmeander.page.timeline import Moment, Timeline
+from kmeander.page.timeline import Timeline
 
 HEADING = (
     "<h2>What happened</h2><details><summary>How to read it</summary>z says how rare a change is "

@@ -12,6 +12,7 @@ EVENT_COLORS = {
     "drift": "#d55e00",
     "born": "#009e73",
     "split": "#56b4e9",
+    "returned": "#2f9e9e",
     "died": "#7f7f7f",
     "absorbed": "#cc79a7",
     "moved": "#0072b2",

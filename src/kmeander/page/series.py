@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from kmeander.events import Event
+from kmeander.page.moments import Moment
 from kmeander.page.palette import EVENT_COLORS, OTHERS, color_of, marker_of
 from kmeander.page.thinning import thinned
-from kmeander.page.timeline import Moment, Timeline
+from kmeander.page.timeline import Timeline
 
 Columns = dict[str, Any]
 

@@ -7,7 +7,8 @@ from html import escape
 
 from kmeander.events import KINDS
 from kmeander.html_cards import plural
-from kmeander.page.timeline import Happened, Timeline
+from kmeander.page.moments import Happened
+from kmeander.page.timeline import Timeline
 from kmeander.records.event_time import in_words
 
 # A change is news for so many batches.
@@ -22,6 +23,7 @@ ADVICE = {
     "look at the clusters and columns that are named.",
     "born": "Rows that fitted no cluster have one now: look at what sets it apart.",
     "split": "One group has become two: look at what sets the new one apart.",
+    "returned": "A group that had gone is back, and has its id again.",
     "died": "Its rows come no more; its id is never used again.",
     "absorbed": "Two groups have become one. kmeander.remap carries stored ids forward.",
     "moved": "Its rows are the same group elsewhere: ids that were stored stay right.",

@@ -10,8 +10,9 @@ from typing import Any
 from kmeander.events import KINDS
 from kmeander.exceptions import printable
 from kmeander.page.clusters import cluster_rows
+from kmeander.page.moments import Happened
 from kmeander.page.status import status_of
-from kmeander.page.timeline import Happened, Timeline
+from kmeander.page.timeline import Timeline
 from kmeander.records.event_time import in_words
 
 
@@ -215,12 +216,17 @@ def as_markdown(timeline: Timeline, most_events: int = 200) -> str:
     lines += [f"{_cell(one)}\n" for one in (*status.sentences, *status.advice)]
     lines += [f"*{_cell(note)}*" for note in timeline.notes]
     lines += [f"- {name}: {_cell(value)}" for name, value in numbers(timeline).items()]
-
-
-def as_plain(timeline: Timeline) -> dict[str, Any]:
-    """Return the run as plain values, for JSON."""
-    assert timeline.last is not None
-    last, cycle, status = timeline.last, timeline.cycles.cycle, status_of(timeline)
+    for words in noise_words(timeline):
+        lines += ["", _cell(words)]
+    lines += [
+        "", "## Clusters now", "", "| cluster | share | recently | what sets it apart | since |",
+        "|---|---|---|---|---|",
+    ]  # fmt: skip
+    lines += [
+        f"| {_cell(row.name)} | {row.share:.1%} | {row.trend} | {_cell(row.apart)} "
+        f"| {_cell(row.since)} |"
+        for row in cluster_rows(timeline)
+    ]
     events = list(timeline.events)
     lines += ["", "## Events", ""]
     if len(events) > most_events:

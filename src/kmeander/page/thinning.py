@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kmeander.page.timeline import Moment
+from kmeander.page.moments import Moment
 
 
 def thinned(moments: Sequence[Moment], most: int) -> list[Moment]:

@@ -11,60 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kmeander.events import Event
 from kmeander.exceptions import InputError, argument
-from kmeander.json_text import from_json
 from kmeander.page.line_checks import check_lengths, check_shape, checked_facts
 from kmeander.page.lives import Life, follow_lives
-from kmeander.records import Columns, Step
-from kmeander.records.event_time import in_words
+from kmeander.page.moments import Happened, Moment, Vector
+from kmeander.plain_values import from_json
+from kmeander.records import Columns, Profiles, Step
 from kmeander.sinks.large_centroids import with_centroids
 from kmeander.storage.reading import lines_of
 from kmeander.tracking.cycle import CycleSearch
 
-Vector = NDArray[np.float64]
-
 # Columns that are drawn over time, and numbers that are kept of a batch for that.
 MOST_FOLLOWED, MOST_NUMBERS = 24, 2048
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """One batch, with what is drawn of it and no more."""
-
-    index: int
-    n_points: int
-    surrogate: float
-    batch: float
-    prequential: float
-    epsilon: float
-    epsilon_se: float
-    ids: tuple[int, ...]
-    shares: Vector  # of the decayed weight
-    places: Vector  # (n_clusters, 2) on the projection
-    events: tuple[Event, ...]
-    words: tuple[str, ...]
-    when: str  # in words; empty where nobody said
-    first_time: str | None = None
-    # Of the columns that are followed, in the units of the stream.
-    centres: NDArray[np.float32] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Happened:
-    """An event, with the batch and the time at which it happened, and its words."""
-
-    batch: int
-    event: Event
-    words: str
-    first_time: str | None = None
-    last_time: str | None = None
-    feature: int | None = None  # the column that a drift is most about
-
-    @property
-    def when(self) -> str:
-        """The time of the batch, in words."""
-        return in_words(self.first_time, self.last_time)
+# Characters of a name that plots have room for.
+LONGEST_NAME = 24
 
 
 @dataclass(eq=False)
@@ -98,6 +58,8 @@ class Timeline:
         The columns that are drawn over time: all, or those in which clusters differ most.
     names : dict
         Names of clusters, by id, as far as they have any.
+    profiles : Profiles or None
+        What the clusters were when a run last looked.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -121,6 +83,7 @@ class Timeline:
     notes: list[str] = field(default_factory=list)
     followed: tuple[int, ...] = ()
     names: dict[int, str] = field(default_factory=dict)
+    profiles: Profiles | None = None
 
     def __post_init__(self) -> None:
         self.moments = deque(self.moments, maxlen=self.keep)
@@ -161,6 +124,8 @@ class Timeline:
     def name_of(self, cluster: int) -> str:
         """Return what people call a cluster: its id, and its name where it has one."""
         name = self.names.get(cluster)
+        if name is not None and len(name) > LONGEST_NAME:
+            name = f"{name[: LONGEST_NAME - 3]}..."
         return str(cluster) if name is None else f"{cluster} {name}"
 
     def add(self, line: str, number: int) -> None:
@@ -179,6 +144,7 @@ class Timeline:
     def take(self, step: Step, number: int) -> None:
         """Take in one Step, which messages call line `number`."""
         self._check_order(step, number)
+        step = self._with_names(step)
         self.n_batches += 1
         if self.first_time is None:
             self.first_time = step.first_time
@@ -221,6 +187,15 @@ class Timeline:
                 self._centres(step),
             )
         )
+
+    def _with_names(self, step: Step) -> Step:
+        """Return a Step that knows the names of its clusters, as far as they have any."""
+        if step.profiles is not None:
+            self.profiles = step.profiles
+            self.names = {**self.names, **step.profiles.names()}
+        elif step.names is not None:
+            self.names = {**self.names, **step.names}
+        return step if step.names is not None else step.having(names=self.names)
 
     def _check_features(self) -> None:
         if self.features is None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmeander.arguments import positive_number, whole_number
@@ -19,15 +17,17 @@ from kmeander.models import FSKM
 from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.settings import Settings, rules_for
 from kmeander.preparation import Preparation
+from kmeander.runs.history import KEEP, History
+from kmeander.runs.history.frames import kind_of
 from kmeander.runs.loop import Runner
 from kmeander.runs.operations.notices import Notices, checked_kinds
-from kmeander.runs.outputs import check_outputs
+from kmeander.runs.outputs import check_outputs, file_of, part_size_of, text_of
 from kmeander.runs.profiles import checked_names
-from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
+from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules
+from kmeander.runs.result import Run
 from kmeander.sinks import Sending
-from kmeander.sinks.part_size import PartSize
-from kmeander.sources import Reading, Wanted, is_table, open_source
-from kmeander.sources.batching import BAD_ROWS, Batching, microseconds
+from kmeander.sources import Reading, Source, Wanted, is_table, open_source
+from kmeander.sources.batching import Batching, microseconds
 from kmeander.storage.checkpoint_folder import CheckpointFolder
 from kmeander.wire.kafka_settings import kafka_settings
 
@@ -107,7 +107,8 @@ def run(
     on_event: str | None = None,
     notify_on: Sequence[str] = ALARMS,
     metrics: str | int | None = None,
-) -> RunSummary:
+    keep_steps: int = KEEP,
+) -> Run:
     """Cluster a stream batch by batch; ``kmeander run`` does the same from the command line.
 
     Parameters
@@ -222,18 +223,27 @@ def run(
         The kinds that are sent, of confirmed events; by default those that are tests.
     metrics : str or int, optional
         Port, or ``host:port``, at which ``/metrics`` (for Prometheus) and ``/health`` are served.
+    keep_steps : int, default=10000
+        Without `steps`: how many of the newest Steps stay in memory for the history; fewer where
+        their centroids fill 256 MB.
 
     Returns
     -------
-    RunSummary
+    Run
+        ``.model``, the fitted `ForgetfulKMeans`; ``.history``, a `History`, which is read from
+        `steps` where that is a file; ``.summary``, counts of batches, rows and events.
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> summary = run((rng.normal(size=(100, 2)) for _ in range(5)), n_clusters=3)
-    >>> summary.n_batches, summary.n_points
-    (5, 500)
+    >>> done = run((rng.normal(size=(100, 2)) for _ in range(5)), n_clusters=3)
+    >>> done
+    Run: 5 batches, 500 rows; events: none
+    >>> done.model.cluster_centers_.shape, done.summary.n_points
+    ((3, 2), 500)
+    >>> done.history.to_frame()["n_points"].tolist()
+    [100, 100, 100, 100, 100]
     """
     if rho is not None and half_life is not None:
         raise ArgumentError(f"give {argument('rho')} or {argument('half_life')}, not both.")
@@ -281,13 +291,13 @@ def run(
     )
     kafka = kafka_settings(kafka_options, kafka_config)
     outputs = Outputs(
-        steps=_text(steps),
-        assignments=_text(assignments),
-        centroids=_text(centroids),
-        model_out=_text(model_out),
-        bad_rows=_file_of(bad_rows),
+        steps=text_of(steps),
+        assignments=text_of(assignments),
+        centroids=text_of(centroids),
+        model_out=text_of(model_out),
+        bad_rows=file_of(bad_rows),
         overwrite=overwrite,
-        part_size=_part_size(steps_part, time_column),
+        part_size=part_size_of(steps_part, time_column),
         sending=Sending(kafka, kafka_transactions, control.notify, lambda: control.is_stopped),
     )
     reading = Reading(
@@ -326,36 +336,25 @@ def run(
             outputs,
             Commits(folder, checkpoint_every),
             control,
+            History(keep=keep_steps if steps in (None, "-") else 0),
             named=checked_names(names),
         )
-        return runner.run(stack)
+        summary = runner.run(stack)
+    return Run(
+        runner.model,
+        _feature_names(opened) if summary.last is not None else None,
+        History.of_run(
+            None if steps in (None, "-") else steps, runner.kept, runner.facts, kind_of(source)
+        ),
+        summary,
+    )
 
 
-def _text(path: PathLike | None) -> str | None:
-    return None if path is None else os.fspath(path)
-
-
-def _part_size(steps_part: str | None, time_column: str | None) -> PartSize | None:
-    size = None if steps_part is None else PartSize.of(steps_part)
-    if size is not None and size.n_bytes is None and time_column is None:
-        raise ArgumentError(
-            f"{argument('steps_part', 'day')} goes by event time, and needs "
-            f"{argument('time_column', ...)} to say where that stands."
-        )
-    return size
-
-
-def _file_of(bad_rows: PathLike) -> str | None:
-    """Return the file to which bad rows go, if any; a word that is no choice is not one."""
-    if bad_rows in BAD_ROWS:
-        return None
-    path = os.fspath(bad_rows)
-    if isinstance(bad_rows, str) and path != "-" and "." not in path and Path(path).name == path:
-        raise ArgumentError(
-            f"{argument('bad_rows')} must be {', '.join(map(json.dumps, BAD_ROWS))} or a file such "
-            f"as bad.ndjson, got {bad_rows!r}."
-        )
-    return path
+def _feature_names(source: Source) -> tuple[str, ...] | None:
+    """Return the names of the columns, where the stream has any of its own."""
+    names = source.selection.features
+    is_named = any(name != f"x{place}" for place, name in enumerate(names))
+    return tuple(names) if is_named else None
 
 
 def _season(season: int | str | None, period: int | None) -> int | None:

@@ -12,7 +12,7 @@ from kmeander.arrays import Centroids, Points
 from kmeander.events import Event
 from kmeander.models import FSKM
 from kmeander.preparation import FittedPreparation
-from kmeander.records import Step
+from kmeander.records import Columns, Step
 from kmeander.runs.projection import projection
 from kmeander.runs.records import Outputs
 from kmeander.sources import Source
@@ -38,6 +38,13 @@ class Description:
         """Names of the columns of a point."""
         preparation = self.preparation
         return list(self.source.selection.features if preparation is None else preparation.names)
+
+    def known_columns(self) -> Columns:
+        """Names of the columns, and their units as they are now."""
+        preparation = self.preparation
+        if preparation is None:
+            return Columns(tuple(self.columns))
+        return Columns(preparation.names, preparation.shift, preparation.unit)
 
     def settings(self) -> dict[str, Any]:
         """Return the model's settings that can change a result."""

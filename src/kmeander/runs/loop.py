@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -18,14 +18,15 @@ from kmeander.records import Step
 from kmeander.runs.beginning import newest_complete, refuse_full_outputs
 from kmeander.runs.description import Description
 from kmeander.runs.first_look import FirstLook
+from kmeander.runs.history import History
 from kmeander.runs.operations.activity import COMMIT, LEARN, READ, WRITE, Activity, Snapshot
 from kmeander.runs.operations.listener import listening
 from kmeander.runs.operations.notices import counted
-from kmeander.runs.outputs import sinks_of
+from kmeander.runs.outputs import closing_of, sinks_of
 from kmeander.runs.profiles import with_profiles
 from kmeander.runs.records import Commits, Control, Outputs, Progress, RowRules, RunSummary
 from kmeander.runs.stored_run import check_run
-from kmeander.sinks import LearnedBatch, RejectedRow, Sink
+from kmeander.sinks import LearnedBatch, RejectedRow
 from kmeander.sinks.contract import explained
 from kmeander.sources import Source
 from kmeander.sources.batching import Batches, Batching, BatchRows
@@ -49,6 +50,8 @@ class Runner:
     outputs: Outputs
     commits: Commits
     control: Control
+    kept: History = field(default_factory=lambda: History(keep=0))
+    facts: dict[str, Any] = field(default_factory=dict)
     named: Mapping[int, str] = field(default_factory=dict)  # clusters, by the user
     summary: RunSummary = field(default_factory=RunSummary)
 
@@ -126,7 +129,7 @@ class Runner:
             refuse_full_outputs(folder, self._sinks)
         for name, sink in self._sinks.items():
             sink.open(None if state is None else state["outputs"][name])
-            stack.push(_closing(sink))
+            stack.push(closing_of(sink))
         waiting = {} if state is None else state.get("notices", {})
         self.control.notices.open(waiting, self.control.notify)
         self.model.give_names(self.named)
@@ -221,7 +224,7 @@ class Runner:
                 times=rows.times,
                 captions=rows.captions,
             )
-            step = with_profiles(self.model, step, self._description.columns)
+            step = with_profiles(self.model, step, self._description.known_columns())
             newest = self.model.points
             if newest is not None:
                 points = newest
@@ -230,9 +233,12 @@ class Runner:
             self._first_points = points if step.index == 0 else None
             fitted = self._description.preparation
             self._first_look.see(rows.table, fitted, is_first=step.index == 0)
+            if self.kept.keeps and step.index == 0:
+                self._facts()
             self.summary.add(step)
             if self.model.settings.season is None:
                 self.summary.cycles.add(step)
+            self.kept.append(step)
             self.summary.n_distinct = self.model.n_distinct
         self.summary.n_bad += len(rows.bad)
         self.summary.n_late += rows.n_late
@@ -292,8 +298,9 @@ class Runner:
         return self.summary.snapshot(self._activity, self.control.notices.counts())
 
     def _facts(self) -> dict[str, Any]:
-        assert self._first_points is not None
-        return self._description.facts(self._first_points)
+        if self._first_points is not None and not self.facts:
+            self.facts.update(self._description.facts(self._first_points))
+        return self.facts
 
     def _brought_up(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return a state of before there were preparations and metrics as one of now."""
@@ -383,13 +390,3 @@ class Runner:
 
 
 _END: Any = object()
-
-
-def _closing(sink: Sink) -> Callable[..., None]:
-    """Return what closes an output at the end; an error before that is the one to report."""
-
-    def close(_: object, error: BaseException | None, __: object) -> None:
-        with nullcontext() if error is None else suppress(KmeanderError):
-            sink.close()
-
-    return close

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from kmeander.exceptions import ArgumentError, InputError, argument
+from kmeander.exceptions import ArgumentError, InputError, KmeanderError, argument
 from kmeander.runs.description import Description
 from kmeander.runs.records import Outputs
 from kmeander.sinks import Sink, StepLines, assignment_sink
 from kmeander.sinks.assignments import check_keys
 from kmeander.sinks.centroids import CentroidTable
 from kmeander.sinks.contract import explained
+from kmeander.sinks.part_size import PartSize
 from kmeander.sinks.rejected_rows import RejectedRowLines
 from kmeander.sources import Reading
+from kmeander.sources.batching import BAD_ROWS
 from kmeander.sources.files import would_read
 from kmeander.storage import filesystem_of
 from kmeander.storage.filesystem import is_address, is_one, split
 from kmeander.wire.kafka import SCHEME
+
+PathLike = str | os.PathLike[str]
+
+
+def text_of(path: PathLike | None) -> str | None:
+    """Return a path as text."""
+    return None if path is None else os.fspath(path)
+
+
+def part_size_of(steps_part: str | None, time_column: str | None) -> PartSize | None:
+    """Return when a part of the steps is full; None where that was not said."""
+    size = None if steps_part is None else PartSize.of(steps_part)
+    if size is not None and size.n_bytes is None and time_column is None:
+        raise ArgumentError(
+            f"{argument('steps_part', 'day')} goes by event time, and needs "
+            f"{argument('time_column', ...)} to say where that stands."
+        )
+    return size
+
+
+def file_of(bad_rows: PathLike) -> str | None:
+    """Return the file to which bad rows go, if any; a word that is no choice is not one."""
+    if bad_rows in BAD_ROWS:
+        return None
+    path = os.fspath(bad_rows)
+    if isinstance(bad_rows, str) and path != "-" and "." not in path and Path(path).name == path:
+        raise ArgumentError(
+            f"{argument('bad_rows')} must be {', '.join(map(json.dumps, BAD_ROWS))} or a file such "
+            f"as bad.ndjson, got {bad_rows!r}."
+        )
+    return path
 
 
 def check_outputs(outputs: Outputs, source: Any, reading: Reading) -> None:
@@ -97,3 +132,13 @@ def sinks_of(
     if outputs.centroids is not None:
         sinks["centroids"] = CentroidTable(outputs.centroids, selection.features, run.named)
     return sinks
+
+
+def closing_of(sink: Sink) -> Callable[..., None]:
+    """Return what closes an output at the end; an error before that is the one to report."""
+
+    def close(_: object, error: BaseException | None, __: object) -> None:
+        with nullcontext() if error is None else suppress(KmeanderError):
+            sink.close()
+
+    return close

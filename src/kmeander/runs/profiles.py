@@ -9,7 +9,7 @@ from typing import Any
 
 from kmeander.exceptions import ArgumentError, InputError, argument, shown
 from kmeander.models import FSKM
-from kmeander.records import Profiles, Step
+from kmeander.records import Columns, Profiles, Step
 
 # The first batches, and every so many after them.
 FIRST, EVERY = 10, 10
@@ -19,16 +19,17 @@ MOST = 100
 _ENDS = {"born", "split", "died", "absorbed"}
 
 
-def with_profiles(model: FSKM, step: Step, columns: list[str]) -> Step:
-    """Return a Step with what each cluster is, where it is time to look.
+def with_profiles(model: FSKM, step: Step, columns: Columns) -> Step:
+    """Return a Step that knows its columns, and what each cluster is where it is time to look.
 
     That is a matter of the stream alone, so that a run that was stopped looks at the same batches.
     """
+    step = step.with_columns(columns)
     is_due = step.index < FIRST or step.index % EVERY == 0
     is_due = is_due or any(event.kind in _ENDS for event in step.events)
     if not is_due or step.waiting:
         return step
-    profiles: Profiles = model.describe(columns)
+    profiles: Profiles = model.describe(list(columns.names))
     names = {**(step.names or {}), **profiles.names()}
     return step.having(profiles=profiles[:MOST], names=names)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kmeander.html_cards import plural
 from kmeander.records import Step
 from kmeander.runs.operations.activity import LEARNING, Activity, Deliveries, Snapshot
 from kmeander.runs.operations.notices import Notices
@@ -89,6 +90,21 @@ class RunSummary:
     def cycle(self) -> Cycle | None:
         """The cycle of a stream that repeats itself, where no season was given."""
         return self.cycles.cycle
+
+    def in_words(self) -> str:
+        """Return in half a sentence what was learned, and what happened.
+
+        Examples
+        --------
+        >>> RunSummary(n_batches=2, n_points=900, events={"drift": 1}).in_words()
+        '2 batches, 900 rows; events: 1 drift'
+        """
+        named = ", ".join(f"{number} {kind}" for kind, number in self.events.items()) or "none"
+        doubt = f"; {self.n_unconfirmed} unconfirmed" if self.n_unconfirmed else ""
+        return (
+            f"{plural(self.n_batches, 'batch')}, {plural(self.n_points, 'row')}; "
+            f"events: {named}{doubt}"
+        )
 
     def snapshot(self, activity: Activity, deliveries: dict[str, Deliveries]) -> Snapshot:
         """Return the run as it is now, as metrics and health say it."""

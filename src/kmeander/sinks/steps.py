@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kmeander.exceptions import InputError, StreamError, argument
-from kmeander.json_text import from_json
+from kmeander.plain_values import from_json
 from kmeander.records import Columns, Step
 from kmeander.sinks.contract import LearnedBatch, Position, explained
 from kmeander.sinks.large_centroids import FOLDER, CentroidFiles, with_centroids

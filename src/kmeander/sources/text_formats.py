@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kmeander.exceptions import InputError, argument, shown
-from kmeander.json_text import from_json
+from kmeander.plain_values import from_json
 from kmeander.preparation.tables import flattened
 from kmeander.sources.column_kinds import (
     arrow_type,

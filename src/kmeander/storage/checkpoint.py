@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kmeander.exceptions import CheckpointError, InputError, argument, shown
-from kmeander.json_text import from_json
-from kmeander.plain_values import PlainValues, is_whole
+from kmeander.plain_values import PlainValues, from_json, is_whole
 from kmeander.storage import filesystem_of
 from kmeander.storage.filesystem import joined, split
 

@@ -41,9 +41,13 @@ def write(
     feature_names: Sequence[str],
 ) -> None:
     """Write a model that has learned a stream, so that `kmeander.load` makes an estimator of it."""
+    checkpoint.write(path, state_of(model, feature_names))
+
+
+def state_of(model: StreamModel, feature_names: Sequence[str] | None) -> dict[str, Any]:
+    """Return what is written of a model that has learned a stream."""
     params = {**model.settings.to_dict(), "random_state": model.seed}
-    name = ESTIMATORS[type(model).__name__]
-    checkpoint.write(path, to_state(name, params, model, feature_names))
+    return to_state(ESTIMATORS[type(model).__name__], params, model, feature_names)
 
 
 def read(path: str | os.PathLike[str], *, stacklevel: int = 3) -> dict[str, Any]:
