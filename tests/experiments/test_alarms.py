@@ -139,23 +139,23 @@ def test_power_is_the_share_of_runs_noticed_so_far() -> None:
     assert math.isnan(found["ks_within_0"])
 
 
-def test_changes_again_and_again_are_told_in_their_batch_or_not() -> None:
+def test_changes_again_and_again_are_reported_in_their_batch_or_not() -> None:
     name = "every-10-all-new"
     rows = records(name, 0, moved=(0, 10, 11, 20, 29, 90), confirmed=(10,), rule=(10, 12))
     (found,) = tables.numbers_of(rows)["abrupt"]
-    assert (found["changes"], found["told"], found["told_confirmed"]) == (9, 3, 1)
+    assert (found["changes"], found["reported"], found["reported_confirmed"]) == (9, 3, 1)
     assert found["between"] == 2
-    assert (found["rule_changes"], found["rule_told"], found["rule_between"]) == (9, 1, 1)
+    assert (found["rule_changes"], found["rule_reported"], found["rule_between"]) == (9, 1, 1)
 
 
 def test_a_verdict_holds_what_was_asked_against_what_was_measured() -> None:
     rows = records("lognormal-1.5", 0, new_ids=(50, 51), births=(50,), rows_changed=(60,))
     found = {verdict.promise: verdict for verdict in verdicts_of(tables.numbers_of(rows))}
-    told = found["new ids per 1000 batches, lognormal-1.5, told"]
+    told = found["new ids per 1000 batches, lognormal-1.5, reported"]
     assert (told.measured, told.asked, told.is_kept) == ("14.3", "at most 15", True)
     assert not found["new ids per 1000 batches, lognormal-1.5, in any Step"].is_kept
     assert found["alarmed batches among the first 30, worst stream, confirmed"].is_kept
-    changed = "clusters awake before and after a batch whose row changed, all streams"
+    changed = "clusters with a centroid before and after a batch whose row changed, all streams"
     assert (found[changed].measured, found[changed].word) == ("1", "**no**")
 
 

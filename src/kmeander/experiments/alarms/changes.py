@@ -192,7 +192,7 @@ BASES = {base.name: base for base in _bases()}
 
 @dataclass(frozen=True)
 class Abrupt:
-    """A stream that changes again and again: every change should be told in its own batch.
+    """A stream that changes again and again: every change should be reported in its own batch.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from kmeander.models.fskm import FSKM
 from kmeander.models.settings import DEFAULTS
 from kmeander.records import Batch, Step
 
-# Of clusters that are told to be new.
+# Of clusters that are reported as new.
 _BIRTHS = ("born", "split")
 
 
@@ -39,9 +39,9 @@ class EventRecord:
     births : int
         Births and splits alone.
     new_ids : int
-        Ids of the Step that no Step before it had, told as new or not.
+        Ids of the Step that no Step before it had, reported as new or not.
     rows_changed : int
-        Clusters that are awake before and after, but in another row.
+        Clusters with a centroid before and after, but in another row.
     error : float
         Of the batch before it was learned; NaN where there is none.
     rule, ks, adwin_error, adwin_columns : int or None

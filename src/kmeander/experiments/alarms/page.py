@@ -28,7 +28,7 @@ ABOUT_RATES = (
     "average, and how many with a confirmed event. A limit is rejected by a one-sided binomial "
     f"test at {100 * LEVEL:g} %, which takes batches as independent; a short run finds gross "
     'excess only. "up to" is the largest rate that the count leaves possible (one-sided bound, '
-    "99 %). New ids per 1000 batches: those in any Step, and those told as born or split."
+    "99 %). New ids per 1000 batches: those in any Step, and those reported as born or split."
 )
 ABOUT_RIVALS = (
     "The others judge the same batches, of fewer seeds. *Independent rows*: the same clusters and "
@@ -47,8 +47,8 @@ ABOUT_POWER_OF_RIVALS = (
     "their shares say little: there they are alarmed without a change, too."
 )
 ABOUT_ABRUPT = (
-    "Changes that follow one another: how many are told in their own batch, and how many of the "
-    "other batches are alarmed as well."
+    "Changes that follow one another: how many are reported in their own batch, and how many of "
+    "the other batches are alarmed as well."
 )
 ABOUT_STREAMS = (
     "None of them changes, but for the two that walk: clusters, devices and cycles stay what they "
@@ -111,7 +111,7 @@ def rates_table(rates: Sequence[Row]) -> str:
     """Return the table of false alarms."""
     return markdown(
         ["stream", "batches", "alarmed per 1000", "up to", "limit", f"in the first {START}",
-         "confirmed there", "new ids", "told"],
+         "confirmed there", "new ids", "reported"],
         [
             [
                 row["stream"], f"{row['batches']:,}", f"{row['alarmed_per_1000']:.1f}",
@@ -184,16 +184,17 @@ def power_of_rivals_table(rows: Sequence[Row], rivals: Sequence[str]) -> str:
 
 
 def abrupt_table(rows: Sequence[Row], rivals: Sequence[str]) -> str:
-    """Return how many of the changes were told at once, and how many batches alarmed beside."""
+    """Return how many of the changes were reported at once, and how many batches alarmed beside."""
     return markdown(
-        ["stream", "changes", "told at once", "confirmed", "other batches",
-         *(f"{RIVALS[key]}: told, others" for key in rivals)],
+        ["stream", "changes", "reported at once", "confirmed", "other batches",
+         *(f"{RIVALS[key]}: reported, others" for key in rivals)],
         [
             [
-                row["stream"], str(row["changes"]), str(row["told"]), str(row["told_confirmed"]),
+                row["stream"], str(row["changes"]), str(row["reported"]),
+                str(row["reported_confirmed"]),
                 str(row["between"]),
                 *(
-                    f"{row[f'{key}_told']} of {row[f'{key}_changes']}, {row[f'{key}_between']}"
+                    f"{row[f'{key}_reported']} of {row[f'{key}_changes']}, {row[f'{key}_between']}"
                     for key in rivals
                 ),
             ]

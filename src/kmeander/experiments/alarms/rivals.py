@@ -1,6 +1,6 @@
-"""Other ways to be told of a change, which judge the same batches as kmeander.
+"""Other ways to notice a change, which judge the same batches as kmeander.
 
-Each gets the false alarms per batch that kmeander is allowed, where it can be told a rate.
+Each gets the false alarms per batch that kmeander is allowed, where it takes a rate.
 """
 
 from __future__ import annotations

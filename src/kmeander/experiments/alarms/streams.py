@@ -55,7 +55,7 @@ class Stream:
     independent : bool, default=False
         Whether all rows are drawn independently from one distribution.
     season : int, optional
-        Batches of the cycle that the model is told of.
+        Batches of the cycle that the model is given.
     limit : float, default=1.5
         Alarmed batches per 1000 that it may have; None where none is promised.
     rows_of : str, optional
@@ -83,8 +83,8 @@ class Stream:
         rng = np.random.default_rng(seed_of(seed, "alarms", self.rows_of or self.name))
         return self.generate(rng, self.n_clusters, self.n_features)
 
-    def told(self, season: int, limit: float | None = LIMIT) -> Stream:
-        """Return the same rows, and a model that is told of a season."""
+    def with_season(self, season: int, limit: float | None = LIMIT) -> Stream:
+        """Return the same rows, and a model that is given a season."""
         name = f"{self.name}-season-{season}"
         return replace(self, name=name, season=season, limit=limit, rows_of=self.name)
 
@@ -192,12 +192,12 @@ STREAMS = {
             independent=True,
         ),
         _DAY,
-        _DAY.told(DAY),
+        _DAY.with_season(DAY),
         _WEEKDAYS,
-        _WEEKDAYS.told(WEEK),
+        _WEEKDAYS.with_season(WEEK),
         _DAY_AND_WEEK,
-        _DAY_AND_WEEK.told(DAY, limit=None),
-        _DAY_AND_WEEK.told(DAY * WEEK, limit=NESTED_LIMIT),
+        _DAY_AND_WEEK.with_season(DAY, limit=None),
+        _DAY_AND_WEEK.with_season(DAY * WEEK, limit=NESTED_LIMIT),
         *(
             replace(
                 _small(

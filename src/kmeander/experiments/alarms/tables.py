@@ -235,22 +235,22 @@ def _power(stream: str, change: str, runs: _Runs) -> Row:
 
 def _again_and_again(stream: str, abrupt: _Abrupt) -> Row:
     counts, watched = abrupt.counts, abrupt.watched
-    told: Row = {
+    reported: Row = {
         "stream": stream,
         "seeds": len(abrupt.seeds),
         "changes": watched["alarm"],
-        "told": counts["alarm"],
-        "told_confirmed": counts["confirmed"],
+        "reported": counts["alarm"],
+        "reported_confirmed": counts["confirmed"],
         "between": counts["alarm between"],
         "rows_changed": counts["rows_changed"],
     }
     for key in RIVALS:
-        told |= {
+        reported |= {
             f"{key}_changes": watched[key],
-            f"{key}_told": counts[key],
+            f"{key}_reported": counts[key],
             f"{key}_between": counts[f"{key} between"],
         }
-    return told
+    return reported
 
 
 def is_alarmed(record: Row) -> bool:

@@ -110,14 +110,14 @@ def _abrupt(rows: Sequence[Row]) -> Iterator[Verdict]:
             and ("moves" in row["stream"] or row["stream"].endswith("all-new"))
         ]
         if chosen:
-            n_told = sum(row["told"] for row in chosen)
+            n_reported = sum(row["reported"] for row in chosen)
             n_changes = sum(row["changes"] for row in chosen)
             yield Verdict(
-                f"abrupt changes every {every} batches, told in their batch",
+                f"abrupt changes every {every} batches, reported in their batch",
                 "all",
-                f"{n_told} of {n_changes}"
-                f" (confirmed: {sum(row['told_confirmed'] for row in chosen)})",
-                n_told == n_changes,
+                f"{n_reported} of {n_changes}"
+                f" (confirmed: {sum(row['reported_confirmed'] for row in chosen)})",
+                n_reported == n_changes,
             )
 
 
@@ -183,7 +183,7 @@ def _ids(numbers: Numbers) -> Iterator[Verdict]:
     for row in numbers["alarms"]:
         asked = IDS.get(row["stream"], math.inf)
         if row["stream"] in IDS:
-            for key, words in (("births", "told"), ("ids", "in any Step")):
+            for key, words in (("births", "reported"), ("ids", "in any Step")):
                 found = row[f"{key}_per_1000"]
                 yield Verdict(
                     f"new ids per 1000 batches, {row['stream']}, {words}",
@@ -193,7 +193,7 @@ def _ids(numbers: Numbers) -> Iterator[Verdict]:
                 )
     (rows,) = numbers["rows"]
     yield Verdict(
-        "clusters awake before and after a batch whose row changed, all streams",
+        "clusters with a centroid before and after a batch whose row changed, all streams",
         "0",
         f"{rows['rows_changed']:,}",
         rows["rows_changed"] == 0,
