@@ -14,9 +14,11 @@ using kmeander::ClusterSums;
 using kmeander::Partition;
 
 void make_bounds(Bounds *place, const In1<float> &upper, const In1<float> &lower,
-                 const Centroids &snapshot) {
+                 const Centroids &snapshot, const std::optional<Float64Rows> &axes) {
+    std::shared_ptr<const kmeander::Axes> along;
+    if (axes) along = std::make_shared<const kmeander::Axes>(span_of(*axes), axes->shape(1));
     new (place) Bounds(span_of(upper), span_of(lower), span_of(snapshot), snapshot.shape(0),
-                       snapshot.shape(1));
+                       snapshot.shape(1), std::move(along));
 }
 
 void make_sums(ClusterSums *place, const Float64Rows &masses, const In3 &sums,
@@ -55,7 +57,7 @@ void define_partition(nb::module_ &module) {
     using namespace nb::literals;
     nb::class_<Bounds>(module, "Bounds", nb::is_final())
         .def("__init__", &make_bounds, "upper"_a.noconvert(), "lower"_a.noconvert(),
-             "snapshot"_a.noconvert())
+             "snapshot"_a.noconvert(), "axes"_a.noconvert().none() = nb::none())
         .def_prop_ro("upper", shower<Bounds>([](const Bounds &bounds, nb::handle self) {
                          return shown(bounds.upper().data(), {bounds.upper().size()}, self);
                      }))
@@ -65,7 +67,13 @@ void define_partition(nb::module_ &module) {
         .def_prop_ro("snapshot", shower<Bounds>([](const Bounds &bounds, nb::handle self) {
                          return shown(bounds.snapshot().data(), {bounds.k(), bounds.d()}, self);
                      }))
-        .def("__reduce__", reducer<Bounds>("upper", "lower", "snapshot"));
+        .def_prop_ro("axes",
+                     [](nb::handle_t<Bounds> self) -> std::optional<Shown<double>> {
+                         const auto &axes = nb::cast<const Bounds &>(self).axes();
+                         if (axes == nullptr) return std::nullopt;
+                         return shown(axes->values().data(), {axes->count() + 1, axes->d()}, self);
+                     })
+        .def("__reduce__", reducer<Bounds>("upper", "lower", "snapshot", "axes"));
     nb::class_<ClusterSums>(module, "ClusterSums", nb::is_final())
         .def("__init__", &make_sums, "masses"_a.noconvert(), "sums"_a.noconvert(),
              "scatter"_a.noconvert())

@@ -4,6 +4,7 @@
 // objects, not arrays, which would each have to be asked what they are.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ public:
         : points_(std::move(points)), weights_(std::move(weights)) {
         const kmeander::PointsView rows = view_of(points_);
         need_rows(rows, rows.columns);
-        view_ = {rows, data_or_null(weights_, rows.count), mass};
+        view_ = {rows, data_or_null(weights_, rows.count), mass, leading_.get()};
     }
 
     const kmeander::BatchView &view() const { return view_; }
@@ -27,6 +28,7 @@ public:
 private:
     Points points_;
     std::optional<Weights> weights_;
+    std::unique_ptr<kmeander::LeadingCache> leading_ = std::make_unique<kmeander::LeadingCache>();
     kmeander::BatchView view_;
 };
 

@@ -30,6 +30,9 @@ struct WorkingBatch {
     float *lower = nullptr;
     const double *snapshot = nullptr;
 
+    // Entries of LeadingPoints, where the assignment is by leading coordinates.
+    const float *leading = nullptr;
+
     // Sufficient statistics per cluster, without decay: mass, weighted sum of rows, and weighted
     // sum of squared distances to the mean of the batch's own rows. In: those of `labels` where
     // `summed`. Needed by Lloyd only.

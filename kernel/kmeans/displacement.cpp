@@ -9,22 +9,28 @@
 
 namespace kmeander {
 
-Displacement::Displacement(std::size_t k, std::size_t d, bool has_blocks)
+Displacement::Displacement(std::size_t k, std::size_t d, Extent extent, std::size_t most_epochs)
     : k_(k),
       d_(d),
-      has_blocks_(has_blocks),
+      extent_(extent),
+      most_epochs_(most_epochs),
       set_(instruction_set()),
-      packed_(k, d),
+      packed_(extent == Extent::kNothing ? std::nullopt
+                                         : std::optional<PackedCentroids>(std::in_place, k, d)),
       own_(k * kMaxEpochs),
       others_(k * kMaxEpochs),
       margin_limit_(k * kMaxEpochs),
       upper_limit_(k * kMaxEpochs),
-      block_displacement_(has_blocks ? k * kMaxEpochs * packed_.n_blocks() : 0),
-      block_gap_(k * packed_.n_blocks()),
+      block_displacement_(extent == Extent::kBlocks ? k * kMaxEpochs * n_blocks() : 0),
+      block_gap_(k * n_blocks()),
       nearest_other_(k),
-      between_(k * k, std::numeric_limits<float>::infinity()),
+      between_(extent == Extent::kNothing ? 0 : k * k, std::numeric_limits<float>::infinity()),
       displaced_(k, 1),
-      unmeasured_(k, 1) {}
+      unmeasured_(k, 1) {
+    if (extent != Extent::kNothing) return;
+    std::fill_n(nearest_other_.data(), k, 0.0F);
+    std::fill_n(upper_limit_.data(), upper_limit_.size(), -std::numeric_limits<float>::infinity());
+}
 
 void Displacement::add_epoch(const double *centroids) {
     snapshots_.emplace_back(centroids, centroids + k_ * d_);
@@ -47,7 +53,7 @@ void Displacement::find_displaced(const double *centroids) {
 }
 
 void Displacement::open(const double *centroids) {
-    packed_.pack(centroids);
+    if (packed_) packed_->pack(centroids);
     find_displaced(centroids);
     if (tables_are_stale_) std::fill(displaced_.begin(), displaced_.end(), std::uint8_t{1});
     tables_are_stale_ = false;
@@ -70,7 +76,7 @@ void Displacement::open(const double *centroids) {
             margin_limit_[key] =
                 std::min(rounded_up(own_[key] + others_[key]), std::numeric_limits<float>::max());
         }
-        if (has_blocks_) find_block_displacements(epoch);
+        if (extent_ == Extent::kBlocks) find_block_displacements(epoch);
     }
 }
 
@@ -84,21 +90,22 @@ float Displacement::distance_between(const double *then, const double *now) cons
 void Displacement::find_block_displacements(std::size_t epoch) {
     std::vector<float> most(n_blocks(), 0.0F);
     for (std::size_t c = 0; c < k_; ++c) {
-        float &of_block = most[packed_.block_of(c)];
+        float &of_block = most[packed_->block_of(c)];
         of_block = std::max(of_block, own_[key_of(c, epoch)]);
     }
     for (std::size_t c = 0; c < k_; ++c) {
         float *most_moved = block_displacement_.data() + key_of(c, epoch) * n_blocks();
         std::copy(most.begin(), most.end(), most_moved);
-        const std::size_t home = packed_.block_of(c), first = home * packed_.lanes();
+        const std::size_t home = packed_->block_of(c), first = home * packed_->lanes();
         most_moved[home] = 0.0F;
-        for (std::size_t other = first; other < first + packed_.size_of(home); ++other)
+        for (std::size_t other = first; other < first + packed_->size_of(home); ++other)
             if (other != c)
                 most_moved[home] = std::max(most_moved[home], own_[key_of(other, epoch)]);
     }
 }
 
 std::int64_t Displacement::measure_between() {
+    if (extent_ == Extent::kNothing) return 0;
     const double *centroids = snapshots_[now_].data();
     const PointsView rows = {centroids, false, k_, d_};
     std::vector<double> squared(k_);
@@ -114,8 +121,8 @@ std::int64_t Displacement::measure_between() {
     }
     for (std::size_t c = 0; c < k_; ++c)
         for (std::size_t b = 0; b < n_blocks(); ++b) {
-            const float *first = between_.data() + c * k_ + b * packed_.lanes();
-            block_gap_[c * n_blocks() + b] = *std::min_element(first, first + packed_.size_of(b));
+            const float *first = between_.data() + c * k_ + b * packed_->lanes();
+            block_gap_[c * n_blocks() + b] = *std::min_element(first, first + packed_->size_of(b));
         }
     std::fill(unmeasured_.begin(), unmeasured_.end(), std::uint8_t{0});
     for (std::size_t c = 0; c < k_; ++c) {

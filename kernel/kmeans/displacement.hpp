@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kmeans/buffer.hpp"
@@ -16,7 +17,13 @@ namespace kmeander {
 
 class Displacement {
 public:
-    Displacement(std::size_t k, std::size_t d, bool has_blocks);
+    // What is found beside the displacement of each centroid.
+    enum class Extent : std::uint8_t {
+        kBlocks,     // of each block of centroids, and the distances between centroids
+        kDistances,  // the distances between centroids
+        kNothing     // and centroids are not packed, either
+    };
+    Displacement(std::size_t k, std::size_t d, Extent extent, std::size_t most_epochs);
 
     // The most epochs that are kept; each costs k * d operations a pass.
     static constexpr std::size_t kMaxEpochs = 32;
@@ -30,6 +37,7 @@ public:
     // Add an epoch before the first pass: the centroids at which given bounds were taken.
     void add_epoch(const double *centroids);
 
+    bool is_full() const { return snapshots_.size() == most_epochs_; }
     std::size_t n_epochs() const { return snapshots_.size(); }
     std::size_t now() const { return now_; }  // the epoch of the present centroids
 
@@ -44,8 +52,8 @@ public:
     // needs none.
     std::int64_t measure_between();
 
-    const PackedCentroids &packed() const { return packed_; }
-    std::size_t n_blocks() const { return packed_.n_blocks(); }
+    const PackedCentroids &packed() const { return *packed_; }
+    std::size_t n_blocks() const { return packed_ ? packed_->n_blocks() : 0; }
 
     // Per key: the displacement of the centroid since, and the largest one of any other centroid.
     float own(std::size_t key) const { return own_[key]; }
@@ -62,7 +70,7 @@ public:
     const float *block_gap(std::size_t cluster) const {
         return block_gap_.data() + cluster * n_blocks();
     }
-    // Per cluster: the least distance to another centroid.
+    // Per cluster: the least distance to another centroid; 0 where it is not found.
     const float *nearest_other() const { return nearest_other_.data(); }
 
 private:
@@ -71,9 +79,10 @@ private:
     void find_block_displacements(std::size_t epoch);
 
     const std::size_t k_, d_;
-    const bool has_blocks_;
+    const Extent extent_;
+    const std::size_t most_epochs_;
     const InstructionSet &set_;
-    PackedCentroids packed_;
+    std::optional<PackedCentroids> packed_;
     static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
     std::size_t now_ = kNever;
     std::vector<std::vector<double>> snapshots_;  // per epoch: the centroids then

@@ -18,6 +18,19 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Rows that one task measures.
 constexpr std::size_t kMeasuredRows = costs::kMeasuredGroups * kGroupRows;
 
+Displacement::Extent extent(bool by_leading, bool measures_all) {
+    using Extent = Displacement::Extent;
+    if (by_leading) return Extent::kNothing;
+    return measures_all ? Extent::kDistances : Extent::kBlocks;
+}
+
+// How many epochs are kept: of many large clusters only few, as each takes the room of k rows.
+std::size_t most_epochs(bool by_leading, double points_per_cluster) {
+    if (!by_leading) return Displacement::kMaxEpochs;
+    return static_cast<std::size_t>(std::clamp(costs::kEpochsPerPoint * points_per_cluster, 3.0,
+                                               static_cast<double>(Displacement::kMaxEpochs)));
+}
+
 double count_points(const std::vector<WorkingBatch> &batches) {
     double n_points = 0.0;
     for (const WorkingBatch &batch : batches) n_points += static_cast<double>(batch.rows.count);
@@ -33,15 +46,19 @@ bool is_cheap_to_measure(std::size_t n_values, double n_in_window) {
 
 }  // namespace
 
-HamerlyAssigner::HamerlyAssigner(std::vector<WorkingBatch> &batches, std::size_t k, Team &team)
+HamerlyAssigner::HamerlyAssigner(std::vector<WorkingBatch> &batches, std::size_t k,
+                                 std::shared_ptr<const Axes> axes, Team &team)
     : batches_(batches),
       k_(k),
       d_(batches.front().rows.columns),
       set_(instruction_set()),
       team_(team),
       n_points_(count_points(batches)),
-      measures_all_(is_cheap_to_measure(k * d_, n_points_ * static_cast<double>(d_))),
-      displacement_(k, d_, !measures_all_),
+      screen_(axes == nullptr ? std::nullopt
+                              : std::optional<LeadingScreen>(std::in_place, std::move(axes), k)),
+      measures_all_(screen_ || is_cheap_to_measure(k * d_, n_points_ * static_cast<double>(d_))),
+      displacement_(k, d_, extent(screen_.has_value(), measures_all_),
+                    most_epochs(screen_.has_value(), n_points_ / static_cast<double>(k))),
       n_blocks_(displacement_.n_blocks()),
       scratch_(team.size()),
       base_(batches.size()),
@@ -49,6 +66,7 @@ HamerlyAssigner::HamerlyAssigner(std::vector<WorkingBatch> &batches, std::size_t
       n_activated_(batches.size()) {
     for (SweepScratch &scratch : scratch_) {
         scratch.chosen.resize(n_blocks_);
+        if (screen_) continue;
         scratch.points.resize(kGroupRows * d_);
         scratch.narrowed.resize(kGroupRows * d_);
     }
@@ -92,7 +110,7 @@ void HamerlyAssigner::reassign(std::size_t batch, std::size_t row, std::int32_t 
 
 void HamerlyAssigner::measure_between() {
     if (between_is_known_) return;
-    n_distances_ += displacement_.measure_between();
+    counted_.n_distances += displacement_.measure_between();
     between_is_known_ = true;
 }
 
@@ -160,7 +178,7 @@ void HamerlyAssigner::activate(std::size_t epoch) {
                                                      inactive_threshold_.data() + epoch * k_, k_,
                                                      batch.rows.count, activated_[b].data());
               });
-    if (measures_all_) find_loose();
+    if (measures_all_ && !screen_) find_loose();
     std::vector<std::size_t> first(batches_.size());  // place in the list
     const std::size_t n_before = active_.size();
     std::size_t end = n_before;
@@ -241,7 +259,7 @@ bool HamerlyAssigner::is_mostly_decided() const {
 // Begin the epoch of `centroids`. Where there are too many epochs or active points, all bounds are
 // put to the present centroids first, and the active set begins anew.
 void HamerlyAssigner::open_epoch(const double *centroids) {
-    if (displacement_.n_epochs() == Displacement::kMaxEpochs || is_mostly_decided()) {
+    if (displacement_.is_full() || is_mostly_decided()) {
         write_bounds();
         displacement_.keep_present_epoch();
         resize_active(0);
@@ -250,6 +268,12 @@ void HamerlyAssigner::open_epoch(const double *centroids) {
         inactive_threshold_.clear();
     }
     displacement_.open(centroids);
+    if (screen_) {
+        std::vector<float> moved;
+        for (std::size_t c = 0; c < k_ && displacement_.now() > 0; ++c)
+            moved.push_back(displacement_.own(Displacement::key_of(c, displacement_.now() - 1)));
+        screen_->pack(centroids, moved.empty() ? nullptr : moved.data(), counted_);
+    }
     between_is_known_ = false;
     inactive_threshold_.resize(displacement_.n_epochs() * k_, -kInfinity);
 }
@@ -275,7 +299,7 @@ void HamerlyAssigner::drop_remeasured() {
 void HamerlyAssigner::measure_whole_batches() {
     struct RowRange {
         std::size_t batch, begin, end;
-        std::size_t n_again = 0;
+        ScreenCount counted = {};
         std::vector<Reassignment> reassigned = {};
     };
     std::vector<RowRange> parts;
@@ -293,6 +317,12 @@ void HamerlyAssigner::measure_whole_batches() {
         [&](std::size_t index, std::size_t worker) {
             RowRange &part = parts[index];
             const WorkingBatch &batch = batches_[part.batch];
+            if (screen_) {
+                for (std::size_t begin = part.begin; begin < part.end; begin += kGroupRows)
+                    screen_rows(part.batch, begin, std::min(kGroupRows, part.end - begin),
+                                part.counted, scratch_[worker]);
+                return;
+            }
             const PackedCentroids &packed = displacement_.packed();
             SweepScratch &scratch = scratch_[worker];
             for (std::size_t begin = part.begin; begin < part.end; begin += kGroupRows) {
@@ -305,9 +335,10 @@ void HamerlyAssigner::measure_whole_batches() {
                     if (begin + kGroupRows + p < part.end)
                         kmeander::prefetch(batch.rows, begin + kGroupRows + p);
                 }
-                part.n_again += find_nearest(points, count, d_, packed, packed.all(), n_blocks_,
-                                             scratch.narrowed.data(), labels, batch.upper + begin,
-                                             batch.lower + begin);
+                const std::size_t n_again = find_nearest(points, count, d_, packed, packed.all(),
+                                                         n_blocks_, scratch.narrowed.data(), labels,
+                                                         batch.upper + begin, batch.lower + begin);
+                part.counted.n_distances += static_cast<std::int64_t>((count + n_again) * k_);
                 for (std::size_t p = 0; p < count; ++p) {
                     std::int32_t &label = batch.labels[begin + p];  // not yet known where it is new
                     if (state_[part.batch] == kLoose && labels[p] != label)
@@ -321,7 +352,7 @@ void HamerlyAssigner::measure_whole_batches() {
     // In the order of the window, like those of the active set.
     const std::ptrdiff_t n_listed = static_cast<std::ptrdiff_t>(reassigned_.size());
     for (const RowRange &part : parts) {
-        n_distances_ += static_cast<std::int64_t>((part.end - part.begin + part.n_again) * k_);
+        counted_ += part.counted;
         reassigned_.insert(reassigned_.end(), part.reassigned.begin(), part.reassigned.end());
         base_[part.batch] = displacement_.now();
         state_[part.batch] = kBounded;

@@ -22,17 +22,24 @@
 // is the point measured: against the own centroid, which may decide it, and against the blocks that
 // are left. Its new bounds belong to the present epoch. Weights never enter.
 //
+// In many columns, or for many clusters, undecided points are measured by leading coordinates
+// instead (leading_screen.hpp), which leave a margin as wide as centroids are moving, and nothing
+// is known of pairs of centroids.
+//
 // Bounds are rounded outward by far more than the arithmetic can be wrong, and a point is passed
 // over only where it is strictly separated. So the labels equal those that a full pass finds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "kmeans/batch.hpp"
 #include "kmeans/buffer.hpp"
 #include "kmeans/displacement.hpp"
+#include "kmeans/leading_screen.hpp"
 #include "kmeans/packed_centroids.hpp"
 #include "kmeans/points.hpp"
 #include "parallel/costs.hpp"
@@ -42,7 +49,9 @@ namespace kmeander {
 
 class HamerlyAssigner {
 public:
-    HamerlyAssigner(std::vector<WorkingBatch> &batches, std::size_t k, Team &team);
+    // By leading coordinates along `axes`, unless that is null.
+    HamerlyAssigner(std::vector<WorkingBatch> &batches, std::size_t k,
+                    std::shared_ptr<const Axes> axes, Team &team);
 
     // Assign every point to its nearest centroid; true if a label changed.
     bool assign(const double *centroids);
@@ -56,7 +65,14 @@ public:
     // Write all bounds to the batches, as they hold at the centroids of the last call.
     void write_bounds();
 
-    std::int64_t n_distances() const { return n_distances_; }
+    // A partial one counts as its share of the columns.
+    std::int64_t n_distances() const {
+        const std::int64_t d = static_cast<std::int64_t>(d_);
+        return counted_.n_distances + (counted_.n_columns + d - 1) / d;
+    }
+
+    // Whether leading coordinates take less work than all would.
+    bool axes_serve() const { return !screen_ || screen_->n_leading() > 0; }
 
 private:
     // The most points of one key that are checked together.
@@ -77,7 +93,7 @@ private:
     };
     struct alignas(64) SweepChunk {  // of the active set, swept by one task: what it finds
         std::vector<Reassignment> reassigned;
-        std::int64_t n_distances = 0;
+        ScreenCount counted;
         std::size_t n_found = 0;  // points that their limits leave undecided
     };
     struct SweepScratch {  // room for the work of one thread
@@ -90,6 +106,7 @@ private:
         std::size_t n_undecided = 0;
         UndecidedPoint undecided[kGroupRows];
         float beyond[kGroupRows];  // bounds of the blocks that are left out
+        LeadingScreen::Scratch leading;
     };
 
     bool is_mostly_decided() const;
@@ -116,6 +133,13 @@ private:
     void measure(const std::uint32_t *at, std::size_t count, const std::uint32_t *chosen,
                  std::size_t n_chosen, std::size_t n_centroids, SweepChunk &chunk,
                  SweepScratch &scratch);
+    void screen(std::size_t n_found, SweepChunk &chunk, SweepScratch &scratch);
+    void screen_group(const std::uint32_t *at, std::size_t count, SweepChunk &chunk,
+                      SweepScratch &scratch);
+    bool is_of_last_pass(std::uint32_t key) const;
+    void screen_rows(std::size_t b, std::size_t begin, std::size_t count, ScreenCount &counted,
+                     SweepScratch &scratch);
+    float margin_wanted(std::size_t cluster) const;
     bool is_remeasured(std::size_t b) const { return state_[b] != kBounded; }
     static bool is_earlier(const Reassignment &one, const Reassignment &other);
     void drop_remeasured();
@@ -146,7 +170,8 @@ private:
     const std::size_t k_, d_;
     const InstructionSet &set_;
     Team &team_;
-    const double n_points_;    // of all batches
+    const double n_points_;  // of all batches
+    std::optional<LeadingScreen> screen_;
     const bool measures_all_;  // an undecided point, at once and against every centroid
     Displacement displacement_;
     const std::size_t n_blocks_;
@@ -169,7 +194,7 @@ private:
                 n_found_ = 0;  // since the active set began anew; and in the last sweep
     std::vector<Reassignment> reassigned_;
 
-    std::int64_t n_distances_ = 0;
+    ScreenCount counted_;
 };
 
 }  // namespace kmeander

@@ -1,6 +1,7 @@
 // Hamerly's assignment: sweep over the active set for undecided points and nearer centroids.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "kmeans/hamerly.hpp"
 #include "simd/rounding.hpp"
@@ -33,7 +34,7 @@ void HamerlyAssigner::sweep(const double *centroids) {
         n_found_ += chunks_[s].n_found;
         reassigned_.insert(reassigned_.end(), chunks_[s].reassigned.begin(),
                            chunks_[s].reassigned.end());
-        n_distances_ += chunks_[s].n_distances;
+        counted_ += chunks_[s].counted;
     }
     // In the order of the window, so that sums do not depend on the active set.
     std::sort(reassigned_.begin(), reassigned_.end(), is_earlier);
@@ -42,7 +43,7 @@ void HamerlyAssigner::sweep(const double *centroids) {
 void HamerlyAssigner::sweep(std::size_t begin, std::size_t end, SweepChunk &chunk,
                             SweepScratch &scratch, const double *centroids) {
     chunk.reassigned.clear();
-    chunk.n_distances = 0;
+    chunk.counted = {};
     chunk.n_found = 0;
     scratch.found.resize(costs::kSweptPoints + kSpare);
     const std::size_t n_found =
@@ -52,6 +53,7 @@ void HamerlyAssigner::sweep(std::size_t begin, std::size_t end, SweepChunk &chun
     chunk.n_found = n_found;
     if (n_found == 0) return;
     for (std::size_t f = 0; f < n_found; ++f) scratch.found[f] += static_cast<std::uint32_t>(begin);
+    if (screen_) return screen(n_found, chunk, scratch);
     if (measures_all_) {
         std::size_t asked = 0;
         for (std::size_t f = 0; f < n_found; f += kGroupRows) {
@@ -131,7 +133,7 @@ void HamerlyAssigner::tighten_or_queue(const std::uint32_t *found, std::size_t c
         lower[n_undecided_points++] = lower[f];
     }
     measure_own(scratch.at, n_undecided_points, centroids + cluster * d_, upper);
-    chunk.n_distances += static_cast<std::int64_t>(n_undecided_points);
+    chunk.counted.n_distances += static_cast<std::int64_t>(n_undecided_points);
     set_.bound_others(gaps, moved, n_blocks_, lower, upper, n_undecided_points, others);
     for (std::size_t f = 0; f < n_undecided_points; ++f) {
         if (others[f] > upper[f]) {
@@ -216,7 +218,7 @@ void HamerlyAssigner::measure(const std::uint32_t *at, std::size_t count,
     const std::size_t n_again =
         find_nearest(points, count, d_, displacement_.packed(), chosen, n_chosen,
                      scratch.narrowed.data(), labels, upper, lower);
-    chunk.n_distances += static_cast<std::int64_t>((count + n_again) * n_centroids);
+    chunk.counted.n_distances += static_cast<std::int64_t>((count + n_again) * n_centroids);
     for (std::size_t p = 0; p < count; ++p) {
         const std::int32_t own = Displacement::label_of(keys_[at[p]]);
         set_bounds(at[p], labels[p], upper[p], std::min(lower[p], rounded_down(scratch.beyond[p])));
@@ -225,6 +227,96 @@ void HamerlyAssigner::measure(const std::uint32_t *at, std::size_t count,
         chunk.reassigned.push_back({point.batch, point.row, own, labels[p]});
         batches_[point.batch].labels[point.row] = labels[p];
     }
+}
+
+// By how much the bounds of a point should be apart: what it takes to outlast passes like the last.
+float HamerlyAssigner::margin_wanted(std::size_t cluster) const {
+    if (displacement_.now() == 0) return 0.0F;
+    return costs::kPassesWanted *
+           displacement_.margin_limit()[Displacement::key_of(cluster, displacement_.now() - 1)];
+}
+
+bool HamerlyAssigner::is_of_last_pass(std::uint32_t key) const {
+    return key % Displacement::kMaxEpochs + 1 == displacement_.now();
+}
+
+// Find the nearest centroids of the points found, by leading coordinates: together those for which
+// about as many centroids are in question.
+void HamerlyAssigner::screen(std::size_t n_found, SweepChunk &chunk, SweepScratch &scratch) {
+    const std::size_t k = screen_->n_centroids();
+    std::vector<std::uint32_t> &counts = scratch.leading.counts, &order = scratch.leading.order;
+    const std::size_t width = (k + costs::kQuestionSizes - 1) / costs::kQuestionSizes;
+    counts.assign(costs::kQuestionSizes + 1, 0);
+    order.resize(n_found);
+    for (std::size_t f = 0; f < n_found; ++f) {
+        const std::uint32_t at = scratch.found[f], key = keys_[at];
+        const std::size_t n_asked =
+            is_of_last_pass(key)
+                ? screen_->n_in_question(lower_[at], upper_[at] + displacement_.own(key))
+                : k;
+        order[f] = static_cast<std::uint32_t>(n_asked / width);
+        ++counts[order[f]];
+    }
+    std::uint32_t next = 0;
+    for (std::uint32_t &count : counts) next += std::exchange(count, next);
+    scratch.sorted.resize(costs::kSweptPoints);
+    for (std::size_t f = 0; f < n_found; ++f) scratch.sorted[counts[order[f]]++] = scratch.found[f];
+    std::size_t asked = 0;
+    for (std::size_t f = 0; f < n_found; f += kGroupRows) {
+        const std::size_t count = std::min(kGroupRows, n_found - f);
+        for (; asked < std::min(f + 2 * count, n_found); ++asked) prefetch(scratch.sorted[asked]);
+        screen_group(scratch.sorted.data() + f, count, chunk, scratch);
+    }
+}
+
+void HamerlyAssigner::screen_group(const std::uint32_t *at, std::size_t count, SweepChunk &chunk,
+                                   SweepScratch &scratch) {
+    LeadingScreen::Group group;
+    std::int32_t labels[kGroupRows];
+    float upper[kGroupRows], lower[kGroupRows];
+    const auto point = [&](std::size_t f) -> const ActivePoint & { return active_[at[f]]; };
+    // Batches may differ in type: each run of rows of one type at once.
+    for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
+        group.is_float32 = batches_[point(begin).batch].rows.is_float32;
+        for (; end < count && batches_[point(end).batch].rows.is_float32 == group.is_float32;
+             ++end) {
+            const WorkingBatch &batch = batches_[point(end).batch];
+            const std::size_t row = point(end).row, p = end - begin;
+            group.points[p] = row_at(batch.rows, row);
+            group.entries[p] = batch.leading + row * screen_->axes().stride();
+            labels[p] = batch.labels[row];
+            group.margins[p] = margin_wanted(static_cast<std::size_t>(labels[p]));
+            group.others[p] = is_of_last_pass(keys_[at[end]]) ? lower_[at[end]] : -kInfinity;
+        }
+        group.count = end - begin;
+        chunk.counted += screen_->find_nearest(group, scratch.leading, labels, upper, lower);
+        for (std::size_t p = 0; p < group.count; ++p) {
+            const ActivePoint &found = point(begin + p);
+            std::int32_t &label = batches_[found.batch].labels[found.row];
+            set_bounds(at[begin + p], labels[p], upper[p], lower[p]);
+            if (labels[p] == label) continue;
+            chunk.reassigned.push_back({found.batch, found.row, label, labels[p]});
+            label = labels[p];
+        }
+    }
+}
+
+// The same for consecutive rows of a new batch.
+void HamerlyAssigner::screen_rows(std::size_t b, std::size_t begin, std::size_t count,
+                                  ScreenCount &counted, SweepScratch &scratch) {
+    const WorkingBatch &batch = batches_[b];
+    LeadingScreen::Group group;
+    group.is_float32 = batch.rows.is_float32;
+    group.count = count;
+    for (std::size_t p = 0; p < count; ++p) {
+        group.points[p] = row_at(batch.rows, begin + p);
+        group.entries[p] = batch.leading + (begin + p) * screen_->axes().stride();
+        group.margins[p] = 0.0F;
+        group.others[p] = -kInfinity;
+        batch.labels[begin + p] = -1;
+    }
+    counted += screen_->find_nearest(group, scratch.leading, batch.labels + begin,
+                                     batch.upper + begin, batch.lower + begin);
 }
 
 }  // namespace kmeander

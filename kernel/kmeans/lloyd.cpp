@@ -32,7 +32,7 @@ public:
           centroids_(centroids),
           on_sphere_(limits.on_sphere),
           team_(worth_starting(limits.n_threads, operations_per_pass(batches, k))),
-          assigner_(batches, k, team_),
+          assigner_(batches, k, limits.axes, team_),
           sums_(batches, k, team_),
           mean_(d_),
           reseeded_(k) {}
@@ -79,6 +79,7 @@ public:
         const std::vector<double> &found = sums_.masses();
         std::copy(found.begin(), found.end(), masses);
         report.n_distances = n_distances_ + assigner_.n_distances();
+        report.axes_serve = assigner_.axes_serve();
         for (std::size_t c = 0; c < k_; ++c)
             if (reseeded_[c]) report.reseeded.push_back(static_cast<std::int32_t>(c));
     }

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "kmeans/axes.hpp"
 #include "kmeans/batch.hpp"
 
 namespace kmeander {
@@ -13,6 +15,8 @@ struct LloydLimits {
     std::size_t max_iter;  // updates of the centroids
     double shift;          // stop once the squared shifts of the centroids sum to no more
     std::size_t n_threads;
+    // Where points are assigned by leading coordinates: along which axes.
+    std::shared_ptr<const Axes> axes = nullptr;
     bool on_sphere = false;  // whether centroids have length 1, as points then have; see sphere.hpp
 };
 
@@ -20,7 +24,8 @@ struct LloydReport {
     std::int64_t n_iter = 1;       // assignment passes, the last one included
     std::int64_t n_distances = 0;  // really computed
     bool converged = false;
-    Errors first, last;  // at the given and at the returned centroids
+    bool axes_serve = true;  // they saved more than they cost
+    Errors first, last;      // at the given and at the returned centroids
     double left_out =
         0.0;  // leave-one-out error: the last, each batch under centroids made without it
     // Clusters that lost all their mass and took the costliest point instead, ascending.

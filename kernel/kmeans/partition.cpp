@@ -17,7 +17,8 @@ void fill(Buffer<T> &buffer, std::span<const T> values) {
 
 std::shared_ptr<PointArrays> arrays_of(std::span<const float> upper, std::span<const float> lower,
                                        std::span<const double> snapshot, std::size_t k,
-                                       std::size_t d) {
+                                       std::size_t d, std::shared_ptr<const Axes> axes) {
+    need(axes == nullptr || axes->d() == d, "axes do not fit the centroids");
     need(upper.size() == lower.size(), "the two bounds differ in length");
     auto arrays = std::make_shared<PointArrays>();
     fill(arrays->upper, upper);
@@ -25,14 +26,18 @@ std::shared_ptr<PointArrays> arrays_of(std::span<const float> upper, std::span<c
     arrays->snapshot.assign(snapshot.begin(), snapshot.end());
     arrays->k = k;
     arrays->d = d;
+    arrays->axes = std::move(axes);
     return arrays;
 }
 
 }  // namespace
 
 Bounds::Bounds(std::span<const float> upper, std::span<const float> lower,
-               std::span<const double> snapshot, std::size_t k, std::size_t d)
-    : arrays_(arrays_of(upper, lower, snapshot, k, d)), first_(0), count_(upper.size()) {}
+               std::span<const double> snapshot, std::size_t k, std::size_t d,
+               std::shared_ptr<const Axes> axes)
+    : arrays_(arrays_of(upper, lower, snapshot, k, d, std::move(axes))),
+      first_(0),
+      count_(upper.size()) {}
 
 Bounds::Bounds(std::shared_ptr<const PointArrays> arrays, std::size_t first, std::size_t count)
     : arrays_(std::move(arrays)), first_(first), count_(count) {}
@@ -61,7 +66,7 @@ Partition::Partition(std::span<const std::int32_t> labels, const Bounds *bounds,
         need(bounds->upper().size() == count_, "labels and bounds differ in length");
         need(are_labels(labels, bounds->k()), "bounds without labels");
         points = arrays_of(bounds->upper(), bounds->lower(), bounds->snapshot(), bounds->k(),
-                           bounds->d());
+                           bounds->d(), bounds->axes());
     }
     fill(points->labels, labels);
     points_ = std::move(points);
@@ -112,6 +117,7 @@ Partition Partition::renumbered(std::span<const std::int64_t> order) const {
     points->snapshot.resize(k * d);
     points->k = k;
     points->d = d;
+    points->axes = known.axes();
     for (std::size_t c = 0; c < k; ++c) {
         const std::int64_t from = order[c];
         need(from >= 0 && static_cast<std::size_t>(from) < k && numbers[from] < 0, "not an order");

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "kmeans/axes.hpp"
 #include "kmeans/buffer.hpp"
 
 namespace kmeander {
@@ -27,6 +28,8 @@ struct PointArrays {
     Buffer<float> upper, lower;    // empty where there are no bounds
     std::vector<double> snapshot;  // (k, d)
     std::size_t k = 0, d = 0;      // 0 where there are no bounds
+    // By which the points were assigned, where they were by leading coordinates.
+    std::shared_ptr<const Axes> axes;
 };
 
 // Arrays of sufficient statistics, without decay; written once, then shared.
@@ -50,7 +53,8 @@ struct SumArrays {
 class Bounds {
 public:
     Bounds(std::span<const float> upper, std::span<const float> lower,
-           std::span<const double> snapshot, std::size_t k, std::size_t d);
+           std::span<const double> snapshot, std::size_t k, std::size_t d,
+           std::shared_ptr<const Axes> axes = nullptr);
     Bounds(std::shared_ptr<const PointArrays> arrays, std::size_t first, std::size_t count);
 
     std::span<const float> upper() const { return {arrays_->upper.data() + first_, count_}; }
@@ -58,6 +62,7 @@ public:
     std::span<const double> snapshot() const { return arrays_->snapshot; }
     std::size_t k() const { return arrays_->k; }
     std::size_t d() const { return arrays_->d; }
+    const std::shared_ptr<const Axes> &axes() const { return arrays_->axes; }
 
 private:
     std::shared_ptr<const PointArrays> arrays_;

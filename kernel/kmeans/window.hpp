@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kmeans/axes.hpp"
 #include "kmeans/batch.hpp"
 #include "kmeans/partition.hpp"
 #include "simd/instruction_set.hpp"
@@ -16,6 +17,7 @@ struct BatchView {
     PointsView rows;
     const double *weights;  // one per row, or null: every row weighs 1
     double mass;            // weight of all rows
+    LeadingCache *leading;  // where its leading coordinates are kept
 };
 
 // Batches in order of arrival, and what each of their rows weighs for its age.

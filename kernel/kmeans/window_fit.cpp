@@ -99,6 +99,22 @@ bool are_known_at(const KnownPartitions &known, const DecayedWindow &window,
     return true;
 }
 
+// Axes for the leading coordinates by which points are assigned: those by which they were, or new
+// ones; null where bounds alone are better.
+std::shared_ptr<const Axes> axes_of(const KnownPartitions &known, const DecayedWindow &window,
+                                    CentroidsShape shape) {
+    if (!is_screened(shape.k, shape.d)) return nullptr;
+    for (const Partition *partition : {known.older, known.newest})
+        if (partition != nullptr && partition->bounds().axes() != nullptr)
+            return partition->bounds().axes();
+    return find_axes(window.newest().rows);
+}
+
+// That there are no directions which lead, from now on.
+std::shared_ptr<const Axes> without_axes(const Axes &axes) {
+    return std::make_shared<const Axes>(axes.values().first(axes.d()), axes.d());
+}
+
 }  // namespace
 
 LloydFit fit_window(const DecayedWindow &window, const KnownPartitions &given, double *centroids,
@@ -133,8 +149,20 @@ LloydFit fit_window(const DecayedWindow &window, const KnownPartitions &given, d
         batch.summed = b < n_summed;
         begin += batch.rows.count;
     }
-    LloydReport report = lloyd(batches, k, centroids, limits, masses);
+    LloydLimits here = limits;
+    here.axes = axes_of(known, window, shape);
+    std::vector<std::shared_ptr<const LeadingPoints>> leading;
+    if (here.axes != nullptr) {
+        Team team(worth_starting(limits.n_threads, static_cast<double>(window.n_points() * d) *
+                                                       static_cast<double>(here.axes->count())));
+        for (std::size_t b = 0; b < window.size(); ++b) {
+            leading.push_back(window[b].leading->of(here.axes, window[b].rows, team));
+            batches[b].leading = leading.back()->entries.data();
+        }
+    }
+    LloydReport report = lloyd(batches, k, centroids, here, masses);
     set_snapshot(*points, centroids, shape);
+    points->axes = report.axes_serve ? here.axes : without_axes(*here.axes);
     return {Partition(points, ClusterSums(sums)), std::move(report)};
 }
 

@@ -50,6 +50,24 @@ constexpr std::size_t kMinSweeps = 8;            // sweeps since it was last emp
 constexpr std::size_t kActivePerUndecided = 16;  // active / undecided in the last sweep, more than
 constexpr double kMaxPointsPerActive = 4.0;      // all points / active points, less than
 
+// Leading coordinates (kmeans/axes.cpp, leading_screen.cpp).
+constexpr std::size_t kScreenedColumns = 192, kScreenedClusters = 16, kManyClusters = 2048;
+constexpr std::size_t kAxesSample = 512;  // rows in which directions are looked for; estimated
+constexpr std::size_t kAxesSteps = 2;     // of orthogonal iteration; estimated
+constexpr std::size_t kMostAxes = 256;
+// Margins by which bounds are wanted to be apart, in displacements of the last pass; estimated.
+constexpr float kPassesWanted = 2.0F;
+// Epochs that may be kept for each point of a mean cluster; estimated.
+constexpr double kEpochsPerPoint = 0.5;
+constexpr double kPerCandidateValue = 3.0;  // of a distance that the screen leaves; estimated
+// The work, in columns of each pair, that those distances should take: with more axes they would
+// take less by as much as the axes cost. Estimated.
+constexpr double kLeastLook = 15.0, kMostLook = 40.0;
+// Points are put together by how many centroids are in question, in so many sizes; estimated.
+constexpr std::size_t kQuestionSizes = 64;
+// A margin is wanted to be no more than this share of the distance; estimated.
+constexpr float kMostMargin = 0.01F;
+
 // Full pass instead of bounds (kmeans/hamerly.cpp). Measured: "Where there are few values of
 // centroids, active points are measured whole".
 // Undecided points are measured against every centroid where these have at most kFewCentroidValues

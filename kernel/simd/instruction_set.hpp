@@ -43,6 +43,21 @@ struct NarrowCentroids {
     std::size_t k;
 };
 
+// Leading coordinates of points, here and there, and the lengths of their rests.
+struct LeadingRows {
+    const float *const *rows;
+    const float *rests;
+    std::size_t count;  // at most kGroupRows
+};
+
+// Those of centroids, in blocks as wide as a register of floats: column by column, then the rests.
+// A bias of -infinity makes up the last block.
+struct LeadingBlocks {
+    const float *values;  // (count, columns + 1, floats)
+    const float *bias;    // (count, floats)
+    std::size_t count, columns;
+};
+
 // How a statistic is judged beside the noise between batches; see tracking/batch_noise.hpp.
 struct NoiseRule {
     double prior_sum, prior_count;    // squares, and how many, that it is drawn to
@@ -55,7 +70,8 @@ struct NoiseRule {
 
 struct InstructionSet {
     const char *name;
-    std::size_t lanes;  // doubles per vector register, the width of a block of centroids
+    std::size_t lanes;   // doubles per vector register, the width of a block of centroids
+    std::size_t floats;  // floats per vector register
 
     // Whether no value is larger than `limit` in magnitude, or not a number; all are copied to
     // `copy` unless that is null.
@@ -86,6 +102,31 @@ struct InstructionSet {
                           const NarrowCentroids &centroids, const std::uint32_t *chosen,
                           std::size_t n_chosen, std::int32_t *labels, float *upper, float *lower,
                           std::uint32_t *ambiguous);
+
+    // Products of `rows` (count, d) with axes, which lie in blocks of half as many as `floats`,
+    // column by column, to `products` (count, n_blocks * floats / 2).
+    void (*multiply)(const double *rows, std::size_t count, std::size_t d, const double *axes,
+                     std::size_t n_blocks, double *products);
+
+    // Rows here and there, all float32 or all float64, less `centre` in single precision, made up
+    // with zeros to a length of `stride`.
+    void (*centre)(const void *const *points, bool is_float32, std::size_t count, std::size_t d,
+                   const float *centre, std::size_t stride, float *to);
+
+    // The centroids, by their places in the blocks, whose score, bias and product with the point,
+    // is not below the threshold of the point: ascending in `found` (count, room), where `room` is
+    // kSpare more than the places in all blocks; `n_found` says how many.
+    void (*list_candidates)(const LeadingRows &points, const LeadingBlocks &blocks,
+                            const float *thresholds, std::uint32_t *found, std::size_t room,
+                            std::uint32_t *n_found);
+
+    // The place of the centroid with the highest score for each point.
+    void (*list_best)(const LeadingRows &points, const LeadingBlocks &blocks, std::uint32_t *where);
+
+    // Squared distances of one point to `count` of the rows, all of length `stride`, a multiple of
+    // `floats`.
+    void (*squared_narrow)(const float *point, const float *rows, std::size_t stride,
+                           const std::uint32_t *which, std::size_t count, float *squared);
 
     // Measure blocks [begin, end) of rows, which lie as centroids do in `PackedCentroids`, against
     // seed number `number`. Returns the sum of their shares.

@@ -7,6 +7,7 @@
 #include "simd/bounds.hpp"
 #include "simd/distances.hpp"
 #include "simd/instruction_set.hpp"
+#include "simd/leading.hpp"
 #include "simd/lines.hpp"
 #include "simd/power_iteration.hpp"
 #include "simd/scores.hpp"
@@ -19,11 +20,17 @@ extern const InstructionSet KMEANDER_SET;
 const InstructionSet KMEANDER_SET = {
     .name = KMEANDER_SET_NAME,
     .lanes = kLanes,
+    .floats = kFloats,
     .copy_within = copy_within,
     .widen = widen,
     .nearest = nearest,
     .narrow = narrow,
     .screen = screen,
+    .multiply = multiply,
+    .centre = centre,
+    .list_candidates = list_candidates,
+    .list_best = list_best,
+    .squared_narrow = squared_narrow,
     .add_seed = add_seed,
     .squared_to = squared_to,
     .squared_between = squared_between,

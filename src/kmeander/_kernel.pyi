@@ -61,6 +61,7 @@ class Bounds:
         upper: NDArray[np.float32],  # in   (n,) not below the distance to the own centroid
         lower: NDArray[np.float32],  # in   (n,) not above the distance to any other
         snapshot: Centroids,  # in   (k, d)
+        axes: NDArray[np.float64] | None = None,  # in   (1 + axes, d) centre, orthonormal axes
     ) -> None: ...
     @property
     def upper(self) -> NDArray[np.float32]: ...
@@ -68,6 +69,8 @@ class Bounds:
     def lower(self) -> NDArray[np.float32]: ...
     @property
     def snapshot(self) -> Centroids: ...
+    @property
+    def axes(self) -> NDArray[np.float64] | None: ...  # by which points were screened
 
 class ClusterSums:
     """Sufficient statistics of each batch and cluster, without decay. Never changed.

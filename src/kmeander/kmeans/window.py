@@ -14,6 +14,8 @@ from kmeander.arrays import Labels, Masses, Points, Weights
 from kmeander.kmeans.forgetting import AGE_ROUNDING, Tail
 from kmeander.kmeans.metric import Metric
 
+_BOUNDS = ("upper", "lower", "snapshot")
+
 # With two speeds a batch leaves where alarms have left it less than this share of its weight.
 _LEAST_KEPT = 1e-6
 
@@ -355,7 +357,7 @@ class Window:
                 for batch in self.batches
             ],
             "labels": None if partition is None else partition.labels,
-            "bounds": _fields(bounds, "upper", "lower", "snapshot"),
+            "bounds": _fields(bounds, *_BOUNDS, *_axes_of(bounds)),
             "totals": _fields(sums, "masses", "sums", "scatter"),
             "tail": None if self.tail is None else list(self.tail),
             "kept": None if self.kept is None else list(self.kept),
@@ -392,6 +394,11 @@ class Window:
             tail=None if tail is None else Tail(*tail),
             kept=None if kept is None else tuple(kept),
         )
+
+
+def _axes_of(bounds: _kernel.Bounds | None) -> tuple[str, ...]:
+    # Few windows have any, and versions before there were any can read all others.
+    return () if bounds is None or bounds.axes is None else ("axes",)
 
 
 def _fields(record: Any, *names: str) -> dict[str, Any] | None:

@@ -187,7 +187,9 @@ def thin(
     if bounds is not None:
         uppers.append(bounds.upper[unchanged:])
         lowers.append(bounds.lower[unchanged:])
-        bounds = _kernel.Bounds(np.concatenate(uppers), np.concatenate(lowers), bounds.snapshot)
+        bounds = _kernel.Bounds(
+            np.concatenate(uppers), np.concatenate(lowers), bounds.snapshot, bounds.axes
+        )
     thinned = replace(
         window, batches=tuple(batches), partition=_kernel.Partition(np.concatenate(pieces), bounds)
     )
@@ -292,6 +294,7 @@ def _window_of(parts: Sequence[_Part], before: Window) -> Window:
             np.concatenate([known.upper for known in of_each]),
             np.concatenate([known.lower for known in of_each]),
             bounds.snapshot,
+            bounds.axes,
         )
     if sums is not None:
         sums_of_each = [known.sums for known in each if known.sums is not None]

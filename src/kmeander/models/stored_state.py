@@ -129,6 +129,9 @@ def _check_partition(window: PlainValues, batches: list[_Batch], k: int, d: int 
                 fits=lambda found: not np.isnan(found).any(), rule="of numbers",
             )  # fmt: skip
         _places(bounds, "snapshot", (k, d), ...)
+        bounds.array(
+            "axes", None, shape=(None, d), fits=_are_axes, rule="of a centre and orthonormal axes"
+        )
     sums = window.inside("totals", None)
     if sums is None:
         return
@@ -233,6 +236,13 @@ def _refuse_nan(value: Any, where: str) -> None:
     elif isinstance(value, list | tuple):
         for inside in value:
             _refuse_nan(inside, where)
+
+
+def _are_axes(found: NDArray[np.float64]) -> bool:
+    axes = found[1:]
+    products = axes @ axes.T
+    centred = len(found) > 0 and bool((np.abs(found) <= 2 * LARGEST_VALUE).all())
+    return centred and bool((np.abs(products - np.eye(len(axes))) <= 1e-13).all())
 
 
 def _is_age(value: Any) -> bool:
