@@ -1,6 +1,7 @@
 // Tests of Partition: slicing, renumbering, warm-started fits.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -86,14 +87,14 @@ protected:
     // Batches [first, end) as a window; the last is the newest.
     DecayedWindow window(std::size_t first, std::size_t end) const {
         std::vector<BatchView> batches;
-        std::vector<double> ages;
+        std::vector<double> decay;
         for (std::size_t b = first; b < end; ++b) {
             batches.push_back({{points_.data() + b * kRows * kColumns, false, kRows, kColumns},
                                nullptr,
                                static_cast<double>(kRows)});
-            ages.push_back(static_cast<double>(end - 1 - b));
+            decay.push_back(std::pow(0.5, static_cast<double>(end - 1 - b)));
         }
-        return DecayedWindow(batches, ages, 0.5);
+        return DecayedWindow(batches, decay);
     }
 
     static LloydLimits limits(std::size_t max_iter) { return {max_iter, 0.0, 1}; }

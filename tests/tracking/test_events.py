@@ -47,7 +47,7 @@ def test_weights_tell_as_much_as_kish_says() -> None:
 
 @pytest.mark.parametrize("alarm_rate", [1e-4, 0.001, 0.1])
 def test_levels_divide_the_alarm_rate_among_all_statistics(alarm_rate: float) -> None:
-    """A quarter each for shares, places, spreads and all together, at three scales."""
+    """A quarter each for shares, places, spreads and sums of squares, at three scales."""
     from scipy.stats import norm
 
     share, place, spread, together = levels_for(8, 5, alarm_rate)
@@ -55,7 +55,7 @@ def test_levels_divide_the_alarm_rate_among_all_statistics(alarm_rate: float) ->
     assert 2 * 8 * norm.sf(share) == pytest.approx(each)
     assert 2 * (8 * 5 + 5) * norm.sf(place) == pytest.approx(each)
     assert 2 * (8 + 1) * norm.sf(spread) == pytest.approx(each)
-    assert 3 * norm.sf(together) == pytest.approx(each)
+    assert 4 * norm.sf(together) == pytest.approx(each)  # of each of the three, and of all
 
 
 # Truth.
