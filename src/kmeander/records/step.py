@@ -208,7 +208,10 @@ class Step:
 
     def having(self, **values: Any) -> Step:
         """Return the Step with other values of some fields."""
-        return self.made(**{**vars(self), **values})
+        assert values.keys() <= vars(self).keys()
+        step = object.__new__(type(self))
+        vars(step).update(vars(self), **values)
+        return step
 
     @property
     def n_clusters(self) -> int | None:
