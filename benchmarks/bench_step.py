@@ -3,9 +3,10 @@
     python -m benchmarks.bench_step [--against REVISION] [--processes 5]
 
 Counts the calls of functions of kmeander, and the files they stand in, within one `partial_fit` of
-the default on 500 rows of 8 columns. With --against, builds that revision aside and times a step of
-both, in turns, each process on one thread; the median of the processes' medians is compared. Times
-are those of the processor, so that what else the machine does matters less.
+the default on 500 rows of 8 columns, and measures what the change test adds to a step, there and on
+5000 rows of 32 columns with 100 clusters. With --against, builds that revision aside and times a
+step of both, in turns, each process on one thread; the median of the processes' medians is
+compared. Times are those of the processor, so that what else the machine does matters less.
 """
 
 from __future__ import annotations
@@ -24,22 +25,24 @@ from typing import Any
 import numpy as np
 
 import kmeander
-from kmeander import ForgetfulKMeans
+from kmeander import Batch, ForgetfulKMeans
 
 N_POINTS, N_CLUSTERS, N_FEATURES = 500, 10, 8
-MOST_CALLS, MOST_FILES, MOST_TIME = 70, 12, 0.85
+MOST_CALLS, MOST_FILES, MOST_TIME, MOST_TESTED = 70, 12, 0.85, 0.1
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "previous": {"refine": None, "forgetting": "fixed"},
 }
 
 
-def stream(n_batches: int) -> list[Any]:
+def stream(
+    n_batches: int, n_points: int = N_POINTS, k: int = N_CLUSTERS, d: int = N_FEATURES
+) -> list[Any]:
     """Gaussian clusters that stay where they are."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(scale=5.0, size=(N_CLUSTERS, N_FEATURES))
+    centres = rng.normal(scale=5.0, size=(k, d))
     return [
-        centres[rng.integers(N_CLUSTERS, size=N_POINTS)] + rng.normal(size=(N_POINTS, N_FEATURES))
+        centres[rng.integers(k, size=n_points)] + rng.normal(size=(n_points, d))
         for _ in range(n_batches)
     ]
 
@@ -78,6 +81,34 @@ def median_step(setting: str, n_batches: int = 300) -> float:
         model.partial_fit(batches[index % len(batches)])
         times.append(time.process_time() - begun)
     return statistics.median(times[50:])
+
+
+def share_of_the_change_test(n_points: int, k: int, d: int, n_batches: int) -> float:
+    """Processor time of the change test over that of the rest of a default step; the median."""
+    from kmeander.models import FSKM, fskm
+    from kmeander.models.settings import DEFAULTS
+
+    test, tested = vars(fskm)["look_for_changes"], [0.0]
+
+    def timed(*args: Any) -> Any:
+        begun = time.process_time()
+        found = test(*args)
+        tested[0] = time.process_time() - begun
+        return found
+
+    shares = []
+    model = FSKM(k, n_threads=1, random_state=0, **DEFAULTS)
+    vars(fskm)["look_for_changes"] = timed
+    try:
+        for index, points in enumerate(stream(n_batches, n_points, k, d)):
+            batch = Batch(index, points)
+            begun = time.process_time()
+            model.step(batch)
+            rest = time.process_time() - begun - tested[0]
+            shares.append(tested[0] / rest)
+    finally:
+        vars(fskm)["look_for_changes"] = test
+    return statistics.median(shares[n_batches // 3 :])
 
 
 def in_processes(revision: str, n_processes: int) -> dict[str, float]:
@@ -128,6 +159,12 @@ def main() -> None:
     n_calls, n_files = sum(calls.values()), len({file for file, _ in calls})
     print(f"calls of kmeander's functions: {n_calls} (asked: at most {MOST_CALLS})")
     print(f"files they stand in: {n_files} (asked: at most {MOST_FILES})")
+    for n_points, k, d, n_batches in ((500, 10, 8, 150), (5000, 100, 32, 30)):
+        share = share_of_the_change_test(n_points, k, d, n_batches)
+        print(
+            f"change test, {n_points} rows, K {k}, {d} columns: {share:.1%} of the rest of a step "
+            f"(asked: at most {MOST_TESTED:.0%})"
+        )
     if options.against:
         for setting, ratio in in_processes(options.against, options.processes).items():
             print(f"{setting}: {ratio:.2f} of the time (asked: at most {MOST_TIME})")
