@@ -126,7 +126,7 @@ def _draw(timeline: Timeline) -> None:
     lives = series.lives(timeline, first)
     series.errors(moments), series.epsilons(moments), series.areas(moments)
     series.events(timeline, lives, first)
-    series.trails(series.frames(moments))
+    series.trails(series.frames(timeline))
 
 
 def _try_model(data: bytes, way: int, folder: Path) -> None:  # noqa: ARG001  # there is one way

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import kmeander
-from faults import KINDS, disks, kills, power_loss, table
+from faults import KINDS, brokers, disks, kills, long_streams, power_loss, table
 from faults.disks import ForgetfulDisk, restore
 from faults.input_output_errors import fail
 from faults.power_loss import lose_power
+from faults.readers import READERS
 from faults.recipes import CHECKPOINT, RECIPES, Recipe
 from faults.table import Row
 from kmeander.storage.disk import Disk, exchanged
@@ -164,7 +165,24 @@ def test_rows_take_the_place_of_those_of_the_same_fault() -> None:
     ]  # fmt: skip
 
 
-def test_the_page_has_a_row_of_every_kind() -> None:
+def test_no_row_of_the_page_is_bad_or_of_a_fault_that_is_not_tried() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
-    assert f"| {' | '.join(table.HEADING)} |" in page
+    lines = page[page.index(f"| {' | '.join(table.HEADING)} |") :].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    tried = {f"Kafka: {one.__name__[1:].replace('_', ' ')}" for one in brokers.FAULTS}
+    tried |= {f"hostile input: {reader.name}" for reader in READERS}
+    for what in (
+        "kill -9",
+        "power lost after an operation",
+        "input or output error at an operation",
+    ):
+        tried |= {f"{what}: {name}" for name in NAMES}
+    tried.add(f"{long_streams.N_ROWS:,} rows through one run, in flat memory")
+    assert {row[0] for row in rows} <= tried
+    for _, trials, *counts in rows:
+        assert int(trials.replace(",", "")) > 0
+        assert counts == ["0", "0", "0"]
+    n_kills = [int(row[1]) for row in rows if row[0].startswith("kill -9")]
+    assert sum(n_kills) >= kills.KILLS
+    assert sum(int(row[1]) for row in rows if row[0].startswith("Kafka")) >= 20
     assert len(KINDS) == len(set(KINDS))
