@@ -492,6 +492,28 @@ def test_what_is_written_for_a_batch_is_its_points_and_little_else(
     assert n_remembered == 4 * n_rows
 
 
+@pytest.mark.parametrize("how", [{"rho": "two-speed"}, {"rho": 0.95, "max_points": 12_000}])
+def test_means_of_old_batches_are_written_within_the_same_bounds(
+    tmp_path: Path, rng: np.random.Generator, how: dict[str, Any]
+) -> None:
+    from kmeander import FSKM
+    from kmeander.spark.storage import Checkpoints
+
+    saved, model = Checkpoints(str(tmp_path), kept=2), FSKM(4, random_state=0, **how)
+    known: set[str] = set()
+    for batch_id in range(14):
+        points = rng.normal(size=(2_000, 20)) + 6 * rng.integers(4, size=(2_000, 1))
+        batch = Batch(batch_id, points.astype(np.float32))
+        model.step(batch)
+        saved.save(batch_id, {"model": model.state()})
+        sizes = {file.name: file.stat().st_size for file in tmp_path.iterdir()}
+        n_bytes = sum(size for name, size in sizes.items() if name not in known)
+        assert n_bytes <= 2 * batch.points.nbytes + 40 * model.window.n_points + 20_000
+        known |= sizes.keys()
+    assert model.window.has_summaries
+    assert sum(size for name, size in sizes.items()) <= 3 * 20 * 8 * model.window.n_points
+
+
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 def test_a_checkpoint_may_be_named_as_spark_names_folders(
     spark: SparkSession, tmp_path: Path, scheme: str
