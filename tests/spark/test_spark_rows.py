@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,11 @@ import pytest
 from kmeander import ForgetfulKMeans, InputError, InputTypeError, Preparation, load
 from kmeander.spark.storage import Checkpoints
 from kmeander.storage import checkpoint
+from tests.kafka_broker import free_ports
 from tests.spark.streams import (
     COLUMNS,
+    CONNECT,
+    MASTER,
     SCHEMA,
     Array,
     estimator,
@@ -208,14 +212,38 @@ def test_events_are_told_to_a_command(spark: SparkSession, tmp_path: Path) -> No
     told = tmp_path / "told"
     learn_all(
         files(spark, tmp_path / "in"), tmp_path / "state",
-        on_event=f"cat >> {told}; echo >> {told}",
+        on_event=f"cat >> {told}; echo >> {told}", notify_on=["died"],
     )  # fmt: skip
     until = time.monotonic() + 30
     while not told.exists() or not told.read_text().endswith("\n"):
         assert time.monotonic() < until
         time.sleep(0.05)
     notice = json.loads(told.read_text().splitlines()[0])
-    assert (notice["source"], notice["id"]) == (str(tmp_path / "state"), "2-0")
-    assert notice["type"].startswith("kmeander.")
+    assert (notice["source"], notice["id"]) == (str(tmp_path / "state"), "2-4")
+    assert notice["type"] == "kmeander.died"
     with pytest.raises(InputError, match="notify_on must name kinds of events"):
         learn_all(files(spark, tmp_path / "in"), tmp_path / "state", notify_on=["noise"])
+
+
+def test_metrics_are_served_while_a_query_runs(spark: SparkSession, tmp_path: Path) -> None:
+    from kmeander import spark as ks
+
+    write_batches(tmp_path / "in", stream_of_points(2))
+    (port,) = free_ports(1)
+    query = ks.learn(
+        files(spark, tmp_path / "in"), COLUMNS, model=estimator(), checkpoint=tmp_path / "state",
+        metrics=port,
+    )  # fmt: skip
+    query.processAllAvailable()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        said = answer.read().decode()
+    assert "kmeander_rows_total 240.0" in said
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+        assert answer.status == 200
+    query.stop()
+    assert not query.isActive
+    if MASTER != CONNECT:  # there the server's process ends when it likes
+        with pytest.raises(OSError, match="refused"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
+    with pytest.raises(InputError, match="metrics must be a port"):
+        learn_all(files(spark, tmp_path / "in"), tmp_path / "state", metrics="x:y")

@@ -17,6 +17,7 @@ from kmeander.events import ALARMS
 from kmeander.exceptions import ArgumentError, InputError, argument
 from kmeander.models import FSKM
 from kmeander.records import Step
+from kmeander.runs.operations.activity import LEARN
 from kmeander.sources.batching import NO_TIME, microseconds
 from kmeander.spark.assigning import with_clusters
 from kmeander.spark.batches import Collected, Collector
@@ -63,6 +64,7 @@ def learn(
     notify: str | None = None,
     on_event: str | None = None,
     notify_on: Sequence[str] = ALARMS,
+    metrics: str | int | None = None,
     trigger: Mapping[str, Any] | None = None,
     query_name: str | None = None,
 ) -> LearningQuery:
@@ -115,6 +117,9 @@ def learn(
     notify, on_event, notify_on
         As for `kmeander.run`: an address that events are sent to, a command that is started for
         each, and which kinds. What was not taken yet is in the checkpoint.
+    metrics : str or int, optional
+        Port, or ``host:port``, of the process that learns, at which ``/metrics`` (for Prometheus)
+        and ``/health`` are served until the query has ended.
     trigger : mapping, optional
         Arguments of Spark's ``trigger``, as ``{"availableNow": True}``.
     query_name : str, optional
@@ -166,6 +171,7 @@ def learn(
             meaning="the weighted means of a batch, two or more for each cluster",
         ),
     )
+    messenger = Messenger(place, reader.features.names, notify_on, notify, on_event, metrics)
     learner = Learner(
         asked,
         collector,
@@ -175,7 +181,7 @@ def learn(
         write,
         period=None if every is None else microseconds(every),
         bad_rows=os.fspath(bad_rows),
-        messenger=Messenger(place, reader.features.names, notify_on, notify, on_event),
+        messenger=messenger,
     )
     warn_of_own_disk(place, master_of(stream.sparkSession))
     learner.begin()
@@ -185,7 +191,7 @@ def learn(
         writer = writer.queryName(query_name)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    return LearningQuery(writer.start())
+    return LearningQuery(writer.start(), messenger.close)
 
 
 class Learner:
@@ -228,6 +234,8 @@ class Learner:
         else:
             model, _ = self._newest(newest)
             self._publish(model, newest)
+            self._models.tidy()
+            self._centroids.tidy()
 
     def take(self, frame: DataFrame, batch_id: int) -> None:
         """Learn one micro-batch, unless that has been done."""
@@ -246,7 +254,7 @@ class Learner:
             return
         if batch_id == newest:
             _LOG.info("Batch %d came again: it has been learned already.", batch_id)
-        elif not self._learn(frame, model, replace(stream, batch_id=batch_id)):
+        elif not self._learn_and_tell(frame, model, replace(stream, batch_id=batch_id)):
             return
         fixed = Fixed.of(model)
         if self._write is not None and fixed is not None:
@@ -263,6 +271,16 @@ class Learner:
         with filesystem_of(path).open(path) as file:
             return str(json.loads(file.read())["id"])
 
+    def _learn_and_tell(self, frame: DataFrame, model: FSKM, stream: StreamState) -> bool:
+        """Learn a batch, while who asks is told that this goes on."""
+        if self._messenger is None:
+            return self._learn(frame, model, stream)
+        self._messenger.enter(LEARN)
+        try:
+            return self._learn(frame, model, stream)
+        finally:
+            self._messenger.rest()
+
     def _learn(self, frame: DataFrame, model: FSKM, stream: StreamState) -> bool:
         """Learn a batch and save what was learned; say whether there was anything to learn."""
         # Until the checkpoint is written nothing is kept: a failed batch comes again.
@@ -276,7 +294,7 @@ class Learner:
         step = self._step(model, collected, stream)
         waiting = None
         if self._messenger is not None:
-            waiting = self._messenger.take(step, model, stream.notices)
+            waiting = self._messenger.take(step, model, stream.notices, collected.n_bad)
         self._save(model, stream.after(collected, waiting))
         if self._on_step is not None:
             self._on_step(step, stream.batch_id)

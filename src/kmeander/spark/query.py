@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -17,8 +18,9 @@ class LearningQuery:
     Everything else is Spark's own.
     """
 
-    def __init__(self, query: StreamingQuery) -> None:
+    def __init__(self, query: StreamingQuery, on_end: Callable[[], None] = lambda: None) -> None:
         self._query = query
+        self._on_end = on_end
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Wait until the query ends, or raise what ended it."""
@@ -29,6 +31,14 @@ class LearningQuery:
             if known is None:
                 raise
             raise known from error
+        finally:
+            if not self._query.isActive:
+                self._on_end()
+
+    def stop(self) -> None:
+        """Stop the query."""
+        self._query.stop()
+        self._on_end()
 
     def processAllAvailable(self) -> None:  # noqa: N802
         """Wait until all that is there now is learned, or raise what ended the query."""

@@ -144,6 +144,12 @@ class Checkpoints:
         self._named_by[batch_id] = {name for _, name in known.values()}
         self._let_go(there)
 
+    def tidy(self) -> None:
+        """Remove what a process that was killed has left, or could not let go of."""
+        files = filesystem_of(self.folder)
+        files.discard_unfinished(self.folder)
+        self._let_go({name for name in files.names(self.folder) if _POINTS.fullmatch(name)})
+
     def _name_of(self, array: NDArray[Any]) -> str:
         found = self._files.get(id(array))
         return checkpoint.file_of(array) if found is None else found[1]
