@@ -10,13 +10,15 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from kmeander import FSKM, Batch, ForgetfulKMeans
+from kmeander.spark import load
 from kmeander.spark.batches import Collected, Collector, order_of
 from kmeander.spark.columns import Features
 from kmeander.spark.learning import Learner
 from kmeander.spark.models import centroid_checkpoints, model_checkpoints, model_of
 from kmeander.spark.rows import RowReader
 from kmeander.storage.disk import Disk, exchanged
-from tests.spark.streams import COLUMNS, Array, estimator, stream_of_points
+from tests.spark.streams import COLUMNS, Array, state_bytes, stream_of_points
 
 
 class DeathError(BaseException):
@@ -63,10 +65,10 @@ class Rows(Collector):
         return Collected(frame[order_of(frame, None)])
 
 
-def learner(folder: Path, told: list[int]) -> Learner:
+def learner(folder: Path, told: list[int], **settings: Any) -> Learner:
     features = Features(tuple(COLUMNS), "numbers", all_float32=False)
     made = Learner(
-        model_of(estimator()),
+        model_of(ForgetfulKMeans(**{"n_clusters": 4, "random_state": 3, **settings})),
         Rows(RowReader(features), "exact", 10**9, 100),
         model_checkpoints(folder),
         centroid_checkpoints(folder),
@@ -128,3 +130,22 @@ def test_death_again_and_again_leaves_the_same_files(
             n_deaths += 1
     assert n_deaths >= 20
     assert files_of(tmp_path / "state") == files_of(tmp_path / "calm")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"n_clusters": (2, 6)}, {"rho": "two-speed"}, {"max_points": 300}, {"rho": "auto"}]
+)
+def test_a_model_of_any_settings_goes_on_from_its_files(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    batches = stream_of_points(10)
+    told = list[int]()
+    for committed in range(-1, 9):  # a driver for each batch
+        made: Any = learner(tmp_path, told, **settings)
+        made.take(batches[committed + 1], committed + 1)
+    twin = model_of(ForgetfulKMeans(**{"n_clusters": 4, "random_state": 3, **settings}))
+    for index, points in enumerate(batches):
+        twin.step(Batch(index, points[order_of(points, None)]))
+    found = load(tmp_path)._model
+    assert isinstance(found, FSKM)
+    assert state_bytes(found) == state_bytes(twin)

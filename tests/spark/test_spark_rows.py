@@ -212,7 +212,7 @@ def test_events_are_told_to_a_command(spark: SparkSession, tmp_path: Path) -> No
     told = tmp_path / "told"
     learn_all(
         files(spark, tmp_path / "in"), tmp_path / "state",
-        on_event=f"cat >> {told}; echo >> {told}", notify_on=["died"],
+        on_event=f"tee -a {told}", notify_on=["died"],
     )  # fmt: skip
     until = time.monotonic() + 30
     while not told.exists() or not told.read_text().endswith("\n"):
