@@ -167,7 +167,7 @@ def test_places_without_spread_are_as_many_clusters() -> None:
     ("arguments", "kind", "message"),
     [
         ({"criterion": "aic"}, InputError, "criterion must be one of 'silhouette', "
-         "'davies_bouldin', 'calinski_harabasz', 'bic', got 'aic'."),
+         "'davies_bouldin', 'calinski_harabasz', 'bic', 'valleys', got 'aic'."),
         ({"candidates": 3}, InputTypeError, "candidates must be numbers of clusters to try, such "
          "as range(2, 11), got 3."),
         ({"candidates": []}, InputError, "candidates is empty. Pass the numbers of clusters to "
@@ -194,3 +194,18 @@ def test_the_last_line_says_when_bic_has_overruled(rng: np.random.Generator) -> 
     assert found.n_clusters == 1
     alone = found.best("silhouette")
     assert str(found).splitlines()[-1] == f"1 cluster by bic (silhouette alone has {alone})"
+
+
+@pytest.mark.parametrize("name", ["far apart", "unequal widths"])
+def test_the_rule_of_k_that_follows_is_told_beside_the_criterion(name: str) -> None:
+    X = mixture(name, 4, 20, seed=2)
+    found = suggest_clusters(X, range(1, 9), random_state=0)
+    assert found.followed == found.n_clusters == 4
+    assert str(found).endswith("4 clusters by silhouette")
+    by_rule = suggest_clusters(X, range(1, 9), criterion="valleys", random_state=0)
+    assert by_rule.n_clusters == 4
+    assert str(by_rule).endswith("4 clusters by valleys")
+    model = kmeander.ForgetfulKMeans((1, 8), random_state=0).fit(X)
+    assert model.n_clusters_ == 4
+    differing = Suggestion(4, "silhouette", found.scores, followed=2)
+    assert str(differing).endswith("4 clusters by silhouette; 2 by valleys")

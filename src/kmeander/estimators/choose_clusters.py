@@ -17,6 +17,8 @@ from kmeander.kmeans.lloyd import Limits, WindowFit, fit_window
 from kmeander.kmeans.local_search import CANDIDATES, swap_centroids
 from kmeander.kmeans.seeding import draw_seeds
 from kmeander.kmeans.window import Window
+from kmeander.models.cluster_range import ClusterRange
+from kmeander.models.k_choice import first_clusters
 
 if TYPE_CHECKING:
     from kmeander.arguments import RandomState
@@ -28,6 +30,9 @@ CRITERIA = {
     "calinski_harabasz": max,
     "bic": max,
 }
+
+# Beside those, which score each K: the rule by which K follows a stream.
+RULE = "valleys"
 
 # Rows that the silhouette looks at: its time grows with their square.
 SILHOUETTE_ROWS = 2000
@@ -44,6 +49,9 @@ class Suggestion:
     n_clusters : int
         The candidate that is best by `criterion`, or 1, where BIC prefers that to all others.
     criterion : str
+    followed : int or None
+        With how many clusters a model would begin whose `n_clusters` is the range of the
+        candidates: by valleys of the density, see ``criterion="valleys"``.
     scores : dict of dict of float
         ``scores[criterion][n_clusters]``. For ``"davies_bouldin"`` lower is better, for the others
         higher; nan where there is no score: of one cluster only BIC can speak.
@@ -52,6 +60,7 @@ class Suggestion:
     n_clusters: int
     criterion: str
     scores: Mapping[str, Mapping[int, float]]
+    followed: int | None = None
 
     def best(self, criterion: str) -> int | None:
         """Return the best candidate by another criterion; None where none has a score.
@@ -66,16 +75,18 @@ class Suggestion:
         names = list(self.scores)
         lines = ["   K" + "".join(f"{name:>20}" for name in names)]
         best = {name: self.best(name) for name in names}
-        for k in self.scores[self.criterion]:
+        for k in self.scores["bic"]:
             cells = [
                 f"{self.scores[name][k]:>19.6g}{'*' if best[name] == k else ' '}" for name in names
             ]
             lines.append(f"{k:>4}" + "".join(cells).rstrip())
-        return "\n".join([*lines, self._verdict(best[self.criterion])])
+        return "\n".join([*lines, self._verdict(best.get(self.criterion))])
 
     def _verdict(self, best: int | None) -> str:
-        if self.n_clusters == best:
-            return f"{best} cluster{'' if best == 1 else 's'} by {self.criterion}"
+        others = "" if self.followed in (None, self.n_clusters) else f"; {self.followed} by {RULE}"
+        if self.criterion == RULE or self.n_clusters == best:
+            ending = "" if self.n_clusters == 1 else "s"
+            return f"{self.n_clusters} cluster{ending} by {self.criterion}{others}"
         # Of one cluster nobody but BIC can speak.
         return f"{self.n_clusters} cluster by bic ({self.criterion} alone has {best})"
 
@@ -98,12 +109,15 @@ def suggest_clusters(
     X : array-like of shape (n_points, n_features)
         Scaled as the stream will be.
     candidates : iterable of int, default=range(1, 11)
-    criterion : {"silhouette", "davies_bouldin", "calinski_harabasz", "bic"}, default="silhouette"
+    criterion : {"silhouette", "davies_bouldin", "calinski_harabasz", "bic", "valleys"}, \
+default="silhouette"
         What decides; all are computed. The first three are scikit-learn's indices; the silhouette
         is that of a random 2000 rows where there are more. BIC is that of X-means [1]_: clusters
         are Gaussians, all round and equally wide; it finds too many where they are not. Of one
         cluster only BIC can speak: where 1 is a candidate and BIC prefers it to all others, it is
-        suggested whatever the criterion.
+        suggested whatever the criterion. ``"valleys"`` is the rule by which
+        ``n_clusters=(low, high)`` follows a stream, between the smallest and the largest candidate;
+        where it says otherwise than the criterion, what is printed says so.
     sample_weight : array-like of shape (n_points,), optional
         How many points a row stands for. The indices of scikit-learn, which know no weights, are
         computed on rows drawn by weight, up to 2000.
@@ -137,19 +151,25 @@ def suggest_clusters(
     """
     points = checked_points(X)
     weights = checked_weights(sample_weight, len(points))
-    one_of("criterion", criterion, CRITERIA)
+    one_of("criterion", criterion, [*CRITERIA, RULE])
     tried = _checked_candidates(candidates, criterion)
     limits, seed = Limits(n_threads=n_threads), seed_from(random_state)
     rows = _sampled_rows(len(points), weights, generator_for(seed, 0))
     scores: dict[str, dict[int, float]] = {name: {} for name in CRITERIA}
+    followed = tried[0]
     for k in tried:
         fit = _kmeans(points, weights, k, generator_for(seed, 1, k), limits)
+        if k == tried[0]:
+            among = ClusterRange(k, tried[-1])
+            followed = len(first_clusters(fit, among, seed, 0, limits).centroids)
         assert fit.window.partition is not None
         scores["bic"][k] = _bic(fit, points.shape[1])
         indices = _indices(points, fit.window.partition.labels, rows, weighted=weights is not None)
         for name, score in indices.items():
             scores[name][k] = score
-    found = Suggestion(tried[0], criterion, scores)
+    found = Suggestion(tried[0], criterion, scores, followed)
+    if criterion == RULE:
+        return replace(found, n_clusters=followed)
     best = 1 if found.best("bic") == 1 < tried[-1] else found.best(criterion)
     if best is None:
         raise InputError(
@@ -173,7 +193,7 @@ def _checked_candidates(candidates: Any, criterion: str) -> list[int]:
     )
     if not tried:
         raise InputError("candidates is empty. Pass the numbers of clusters to try: range(2, 11).")
-    if tried == [1] and criterion != "bic":
+    if tried == [1] and criterion not in ("bic", RULE):
         raise InputError(
             f"candidates holds only 1, of which criterion={criterion!r} cannot speak. Add larger "
             'ones, or use criterion="bic".'

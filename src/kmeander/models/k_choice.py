@@ -24,7 +24,14 @@ from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.records import Ids
 from kmeander.tracking.lineage import Sleeper, endings
-from kmeander.tracking.number_of_clusters import are_apart, halves, judge, most_alike, noise_of
+from kmeander.tracking.number_of_clusters import (
+    are_apart,
+    halves,
+    judge,
+    least_share,
+    most_alike,
+    noise_of,
+)
 from kmeander.tracking.tracker import Before, Tracked
 
 # Batches after which a cluster that ended is not recognised any more.
@@ -71,7 +78,9 @@ def follow(
     low, high = settings.clusters
     ids = tracked.lineage.ids.tolist()
     for one in missing:
-        if one.n_batches >= n_lasting and one.expected >= MISSING_ROWS and now.n_clusters > low:
+        if one.is_small and 0 < two_for < n_lasting:
+            continue  # local search may have taken its centroid from the two
+        if one.n_batches >= n_lasting and one.is_sure(MISSING_ROWS) and now.n_clusters > low:
             now = now.without(ids.index(one.number))
             ids = now.lineage.ids.tolist()
     for pair in verdict.are_one[: choice.n_one] if one_for >= n_lasting else ():
@@ -220,17 +229,19 @@ def _missing(known: State, tracked: Tracked, before: tuple[Missing, ...]) -> tup
     shares = dict(
         zip(known.lineage.ids.tolist(), known.step.masses / known.step.masses.sum(), strict=False)
     )
+    least = least_share(len(fit.masses)) * float(fit.masses.sum())
     missing = []
     for row, number in enumerate(lineage.ids.tolist()):
-        if number not in so_far and number not in shares:
-            continue
-        one = so_far.get(number) or Missing(number, float(shares[number]), 0, 0.0, 0.0)
+        one = so_far.get(number) or Missing(
+            number, float(shares.get(number, 0.0)), 0, 0.0, 0.0, is_small=False
+        )
         one = one._replace(
             n_batches=one.n_batches + 1,
             expected=one.expected + one.share * n_rows,
             found=one.found + float(found[row]),
+            is_small=bool(fit.masses[row] < least),
         )
-        if one.share > 0 and one.found <= MISSING_SHARE * one.expected:
+        if one.is_small or (one.share > 0 and one.found <= MISSING_SHARE * one.expected):
             missing.append(one)
     return tuple(missing)
 

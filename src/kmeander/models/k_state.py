@@ -16,13 +16,18 @@ Rows = NDArray[np.int64]
 
 
 class Missing(NamedTuple):
-    """A cluster that gets hardly any rows any more."""
+    """A cluster that gets hardly any rows any more, or has too few to be one."""
 
     number: int
     share: float  # that it had
     n_batches: int
     expected: float  # rows in those batches, had it kept its share
     found: float
+    is_small: bool  # fewer of all rows than a part must have to be a cluster
+
+    def is_sure(self, n_rows: float) -> bool:
+        """Whether it lacks so many rows at least, or is small."""
+        return self.is_small or self.expected >= n_rows
 
 
 class Places(NamedTuple):

@@ -15,7 +15,7 @@ def check_k_choice(choice: PlainValues, n_clusters: int, n_features: int | None)
     """Refuse what cannot belong to a model with so many clusters and columns."""
     for name in ("n_two", "n_one", "two_for", "one_for"):
         choice.whole(name, ..., least=0)
-    choice.items("missing", ..., each=_is_missing, rule="five numbers each")
+    choice.items("missing", ..., each=_is_missing, rule="five numbers each, and a truth")
     choice.items("events", ..., each=lambda one: isinstance(one, dict), rule="objects")
     for one in choice.items("gone", ..., each=lambda one: isinstance(one, dict), rule="objects"):
         gone = PlainValues(one, "a cluster that ended")
@@ -42,7 +42,8 @@ def check_k_choice(choice: PlainValues, n_clusters: int, n_features: int | None)
 def _is_missing(value: Any) -> bool:
     return (
         isinstance(value, list)
-        and len(value) == 5
-        and all(map(is_number, value))
+        and len(value) == 6
+        and all(map(is_number, value[:5]))
+        and isinstance(value[5], bool)
         and all(isinstance(value[place], int) and value[place] >= 0 for place in (0, 2))
     )

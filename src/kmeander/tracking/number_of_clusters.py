@@ -43,6 +43,8 @@ LEAST_ROWS = 8
 # Rows from which the direction of a cut is found.
 _DIRECTION_ROWS = 64
 _POWER_STEPS = 4
+# Whose multiples have no period: readings of devices come by turns.
+_GOLDEN = (sqrt(5.0) - 1.0) / 2.0
 _CUT_STEPS = 6
 
 
@@ -161,7 +163,7 @@ def saving_within(rows: tuple[Values, Values]) -> float:
     in many columns some cut looks well on the rows that it was made for.
     """
     points, weights = rows
-    return _judged_elsewhere(points, weights, np.arange(len(points)) % 2 == 0)
+    return _judged_elsewhere(points, weights, _scattered(len(points), 0.5))
 
 
 def saving_between(window: Window, centroids: Centroids, pair: tuple[int, int]) -> float:
@@ -179,7 +181,7 @@ def saving_between(window: Window, centroids: Centroids, pair: tuple[int, int]) 
     middle = centroids[pair[0]] + 0.5 * (centroids[pair[1]] - centroids[pair[0]])
     points = np.concatenate([one[0], other[0]])
     weights = np.concatenate([one[1], other[1]])
-    is_first = np.concatenate([np.arange(len(one[1])) % 2, np.arange(len(other[1])) % 2]) == 0
+    is_first = np.concatenate([_scattered(len(one[1]), 0.5), _scattered(len(other[1]), 0.5)])
     along = _saving(_along(points - middle, way), weights, 0.0)
     return min(along, _judged_elsewhere(points, weights, is_first))
 
@@ -240,6 +242,11 @@ def _judged_elsewhere(points: Values, weights: Values, is_first: NDArray[np.bool
     return score / sqrt(2.0)
 
 
+def _scattered(n: int, share: float) -> NDArray[np.bool_]:
+    """Choose that share of n rows, whatever the period with which rows come by turns."""
+    return np.arange(n) * _GOLDEN % 1.0 < share
+
+
 def _saving(places: Values, weights: Values, cut: float) -> float:
     """Score how far a cut saves more than `most_saved`: the mean over the rows by its own error."""
     above = places > cut
@@ -263,7 +270,7 @@ def _saving(places: Values, weights: Values, cut: float) -> float:
 
 def _direction(points: Values) -> Values | None:
     """Return the direction in which rows vary most; None where they do not vary."""
-    some = points[:: max(1, len(points) // _DIRECTION_ROWS)]
+    some = points[_scattered(len(points), _DIRECTION_ROWS / max(len(points), 1))]
     some = some - some.mean(axis=0)
     size = float(np.abs(some).max()) if len(some) else 0.0
     if not (size > 0 and np.isfinite(size)):
