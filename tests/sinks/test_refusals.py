@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 
 from kmeander import InputError, StreamError, run
 from kmeander.sinks import assignments
+from kmeander.sinks.steps import read_steps
 from tests.streams import drifting_stream
 
 
@@ -73,3 +76,26 @@ def test_many_rows_become_several_row_groups(
         60,
     ]
     assert file.read()["row"].to_pylist() == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ("x", "the run is 'x', which must be an object."),
+        ({"columns": 3}, "the run has columns 3, which must be a list of names."),
+        ({"columns": ["a"], "standardize": [1]},
+         "the run: standardize is [1], which must be an object."),
+        ({"columns": ["a"], "standardize": {"mean": {"a": 1}, "scale": [1.0]}},
+         "the run: standardize has mean {'a': 1}, which must be an array (1) of finite numbers."),
+    ],
+)  # fmt: skip
+def test_facts_of_a_run_that_cannot_be_are_refused(
+    facts: Any, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "steps.jsonl"
+    run([np.arange(20.0).reshape(10, 2)], 2, steps=path)
+    line = {**json.loads(path.read_text()), "run": facts}
+    path.write_text(json.dumps(line) + "\n")
+    with pytest.raises(InputError) as caught:
+        list(read_steps(path))
+    assert str(caught.value) == f"{path} line 1 is not a Step: {message}"

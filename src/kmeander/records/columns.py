@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kmeander.events import Event
+from kmeander.plain_values import PlainValues, are_moderate, is_text
 
 Numbers = NDArray[np.float64]
 
@@ -38,16 +39,22 @@ class Columns:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Self | None:
-        """Return the columns that the facts of a run describe; None where they do not."""
-        names = facts.get("columns")
+        """Return the columns that the facts of a run describe; None where they do not.
+
+        Facts come out of a file: those that cannot be are refused.
+        """
+        known = PlainValues(facts, "the run")
+        names = known.items("columns", None, each=is_text, rule="names")
         if names is None:
             return None
-        scaled = facts.get("standardize") or {}
+        scaled = known.inside("standardize", None)
+        if scaled is None:
+            return cls(names)
         shift, unit = (
-            None if scaled.get(name) is None else np.array(scaled[name], dtype=np.float64)
+            scaled.array(name, None, shape=(len(names),), fits=are_moderate)
             for name in ("mean", "scale")
         )
-        return cls(tuple(map(str, names)), shift, unit)
+        return cls(names, shift, unit)
 
     @classmethod
     def unnamed(cls, n_columns: int) -> Self:
