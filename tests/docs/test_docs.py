@@ -149,6 +149,8 @@ HOWTO = {
     "prepare": {"python": 1, "sh": 1},
     "embeddings": {"python": 1, "sh": 0},
     "vector-index": {"python": 3, "sh": 0},
+    "customer-segments": {"python": 2, "sh": 0},
+    "sensor-regimes": {"python": 1, "sh": 1},
 }
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from docs.notebook import as_text
 from tests.pages import ROOT, as_pattern, blocks, follow
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
@@ -21,6 +26,35 @@ def test_a_reader_who_types_every_block_sees_what_the_page_shows(
     monkeypatch.setenv("MPLBACKEND", "Agg")  # no window
     assert follow(PAGE) == {"python": 12, "sh": 8}
     assert (tmp_path / "report.html").stat().st_size > 100_000
+    assert (tmp_path / "pumps.png").stat().st_size > 10_000
+
+
+def test_the_notebook_is_the_tutorial() -> None:
+    assert (ROOT / "docs" / "tutorial.ipynb").read_text("utf-8") == as_text(PAGE)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what runs notebooks
+def test_the_notebook_runs_and_prints_what_the_tutorial_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nbclient import NotebookClient
+
+    nbformat: Any = import_module("nbformat")
+
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("KMEANDER_NUM_THREADS", "2")
+    made = nbformat.read(ROOT / "docs" / "tutorial.ipynb", as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(made, timeout=300, resources=resources).execute()
+    typed = [cell for cell in made.cells if cell.cell_type == "code"]
+    asked = list(blocks(PAGE))
+    assert len(typed) == len(asked)
+    for cell, (_, code, shown) in zip(typed, asked, strict=True):
+        came = "".join(output.get("text", "") for output in cell.outputs)
+        fits = not shown or re.fullmatch(as_pattern(shown), came)
+        assert fits, f"{code}\nshows\n{shown}\nbut prints\n{came}"
     assert (tmp_path / "pumps.png").stat().st_size > 10_000
 
 
