@@ -190,7 +190,7 @@ std::shared_ptr<const Axes> find_axes(const PointsView &rows) {
     double largest = 0.0;
     for (const double value : points) largest = std::max(largest, std::fabs(value));
     for (double &value : points) value = largest > 0.0 ? value / largest : 0.0;
-    const std::size_t most = std::min({costs::kMostAxes, d / 4, n_rows / 2});
+    const std::size_t most = std::min({costs::kMostAxes, d / 3, n_rows / 2});
     std::vector<double> axes = principal_axes(points, d, most);
     axes.resize(axes.size() / d / Axes::kStep * Axes::kStep * d);
     values.insert(values.end(), axes.begin(), axes.end());

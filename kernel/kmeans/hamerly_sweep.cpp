@@ -286,7 +286,13 @@ void HamerlyAssigner::screen_group(const std::uint32_t *at, std::size_t count, S
             group.entries[p] = batch.leading + row * screen_->axes().stride();
             labels[p] = batch.labels[row];
             group.margins[p] = margin_wanted(static_cast<std::size_t>(labels[p]));
-            group.others[p] = is_of_last_pass(keys_[at[end]]) ? lower_[at[end]] : -kInfinity;
+            const std::uint32_t key = keys_[at[end]];
+            const bool is_known = is_of_last_pass(key);
+            const float own = rounded_up(upper_[at[end]] + displacement_.own(key));
+            group.others[p] = is_known ? lower_[at[end]] : -kInfinity;
+            // One that has moved farther is measured again: the bound would grow too loose.
+            const bool is_tight = displacement_.own(key) <= costs::kLooseOwn * own;
+            group.own[p] = is_known && is_tight ? own : kInfinity;
         }
         group.count = end - begin;
         chunk.counted += screen_->find_nearest(group, scratch.leading, labels, upper, lower);
@@ -312,6 +318,7 @@ void HamerlyAssigner::screen_rows(std::size_t b, std::size_t begin, std::size_t 
         group.points[p] = row_at(batch.rows, begin + p);
         group.entries[p] = batch.leading + (begin + p) * screen_->axes().stride();
         group.margins[p] = 0.0F;
+        group.own[p] = kInfinity;
         group.others[p] = -kInfinity;
         batch.labels[begin + p] = -1;
     }

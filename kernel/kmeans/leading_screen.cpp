@@ -42,12 +42,12 @@ LeadingScreen::LeadingScreen(std::shared_ptr<const Axes> axes, std::size_t k)
       share_(0.5F * kSlack * kRounding * static_cast<float>(d_ + 2)),
       tiny_(2.0F * std::sqrt(static_cast<float>(d_) * kTiniest)),
       n_leading_(axes_->count()),
-      rows_(k * padded_),
-      lengths_(k),
-      bias_(n_blocks_ * set_.floats),
       order_(k),
       places_(k),
-      moved_(k) {
+      moved_(k),
+      rows_(k * padded_),
+      lengths_(k),
+      bias_(n_blocks_ * set_.floats) {
     std::fill_n(bias_.data(), bias_.size(), -kInfinity);
 }
 
@@ -167,7 +167,14 @@ ScreenCount LeadingScreen::find_nearest(const Group &group, Scratch &scratch, st
     const std::size_t count = group.count;
     scratch.rows.resize(kGroupRows * padded_);
     const auto row = [&](std::size_t i) { return scratch.rows.data() + i * padded_; };
-    set_.centre(group.points, group.is_float32, count, d_, axes_->centre(), padded_, row(0));
+    // A row is read only where it is needed: a window is larger than the caches.
+    bool is_read[kGroupRows] = {};
+    const auto read = [&](std::size_t i) {
+        if (is_read[i]) return;
+        set_.centre(group.points + i, group.is_float32, 1, d_, axes_->centre(), padded_, row(i));
+        is_read[i] = true;
+    };
+    for (std::size_t i = 0; i < count && n_leading_ == 0; ++i) read(i);
     const float *rows[kGroupRows];
     float rests[kGroupRows];
     for (std::size_t i = 0; i < count; ++i) {
@@ -186,14 +193,21 @@ ScreenCount LeadingScreen::find_nearest(const Group &group, Scratch &scratch, st
                 labels[i] =
                     static_cast<std::int32_t>(order_[std::min<std::size_t>(best[i], k_ - 1)]);
     }
+    bool is_measured[kGroupRows] = {};  // the distance to the own centroid
     float own[kGroupRows], reaches[kGroupRows], lengths[kGroupRows], thresholds[kGroupRows];
     std::size_t n_places = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint32_t near = static_cast<std::uint32_t>(labels[i]);
-        set_.squared_narrow(row(i), rows_.data(), padded_, &near, 1, own + i);
         const float squared = axes_->squared(group.entries[i]);
         lengths[i] = rounded_up(std::sqrt(squared)) + kTiniest;
-        upper[i] = bound_above(own[i], lengths[i] + lengths_[near]);
+        upper[i] = group.own[i];
+        if (!(upper[i] < group.others[i])) {
+            read(i);
+            set_.squared_narrow(row(i), rows_.data(), padded_, &near, 1, own + i);
+            upper[i] = bound_above(own[i], lengths[i] + lengths_[near]);
+            counted.n_distances += 1;
+            is_measured[i] = true;
+        }
         const float margin = std::min(group.margins[i], costs::kMostMargin * upper[i]);
         reaches[i] = rounded_up(upper[i] + std::max(margin, 1e-4F * upper[i]));
         thresholds[i] = threshold(squared, off(squared, rests[i]), reaches[i]);
@@ -216,8 +230,20 @@ ScreenCount LeadingScreen::find_nearest(const Group &group, Scratch &scratch, st
         std::size_t n = 0;  // that are not what makes up the last block, nor the own
         for (std::size_t f = 0; f < n_found[i] && found[f] < k_; ++f)
             if (order_[found[f]] != near) found[n++] = order_[found[f]];
+        // What is ruled out by its score, or because it has not moved that far.
+        float others = rounded_down(reaches[i]);
+        if (n_places < k_) others = std::min(others, rounded_down(group.others[i] - next_moved));
+        if (n == 0 && others > upper[i]) {
+            lower[i] = others;
+            continue;
+        }
+        read(i);
         set_.squared_narrow(row(i), rows_.data(), padded_, found, n, squared);
-        counted.n_distances += static_cast<std::int64_t>(n + 1);
+        if (!is_measured[i]) {
+            set_.squared_narrow(row(i), rows_.data(), padded_, &near, 1, own + i);
+            counted.n_distances += 1;
+        }
+        counted.n_distances += static_cast<std::int64_t>(n);
         counted.n_left += static_cast<std::int64_t>(n);
         found[n] = near;
         squared[n++] = own[i];

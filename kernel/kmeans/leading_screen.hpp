@@ -73,8 +73,9 @@ public:
     struct Group {
         const void *points[kGroupRows];
         const float *entries[kGroupRows];  // in LeadingPoints
-        // Of which others were farther a pass ago; -infinity where it is not known.
-        float others[kGroupRows];
+        // Bounds: the own centroid is no farther, all others were farther a pass ago. Infinite
+        // where they are not known; then, or where `others` is, the own one is measured.
+        float own[kGroupRows], others[kGroupRows];
         float margins[kGroupRows];  // by which bounds are wanted to be apart
         bool is_float32;
         std::size_t count;

@@ -52,8 +52,8 @@ constexpr double kMaxPointsPerActive = 4.0;      // all points / active points, 
 
 // Leading coordinates (kmeans/axes.cpp, leading_screen.cpp).
 constexpr std::size_t kScreenedColumns = 192, kScreenedClusters = 16, kManyClusters = 2048;
-constexpr std::size_t kAxesSample = 512;  // rows in which directions are looked for; estimated
-constexpr std::size_t kAxesSteps = 2;     // of orthogonal iteration; estimated
+constexpr std::size_t kAxesSample = 1024;  // rows in which directions are looked for; estimated
+constexpr std::size_t kAxesSteps = 2;      // of orthogonal iteration; estimated
 constexpr std::size_t kMostAxes = 256;
 // Margins by which bounds are wanted to be apart, in displacements of the last pass; estimated.
 constexpr float kPassesWanted = 2.0F;
@@ -63,6 +63,8 @@ constexpr double kPerCandidateValue = 3.0;  // of a distance that the screen lea
 // The work, in columns of each pair, that those distances should take: with more axes they would
 // take less by as much as the axes cost. Estimated.
 constexpr double kLeastLook = 15.0, kMostLook = 40.0;
+// A centroid that has moved by this share of the distance to a point is measured again; estimated.
+constexpr float kLooseOwn = 0.005F;
 // Points are put together by how many centroids are in question, in so many sizes; estimated.
 constexpr std::size_t kQuestionSizes = 64;
 // A margin is wanted to be no more than this share of the distance; estimated.
