@@ -262,13 +262,9 @@ class Window:
                     n_gone = max(n_gone, place)
                 n_before -= batch.n_batches
         older = Window(
-            self.rho if rho is None else rho,
-            self.batches,
-            tuple(ages),
-            self.partition,
-            tail=tail,
-            kept=self.kept,
-        )
+            self.rho if rho is None else rho, self.batches, tuple(ages), self.partition,
+            tail=tail, kept=self.kept,
+        )  # fmt: skip
         aged = older._without_oldest(n_gone)
         if not self.has_summaries:  # then these have none either
             vars(aged)["has_summaries"] = False
@@ -327,13 +323,9 @@ class Window:
             partition = partition.without(n_gone, n_points)
         kept = None if self.kept is None else self.kept[n_gone:]
         return Window(
-            self.rho,
-            self.batches[n_gone:],
-            self.ages[n_gone:],
-            partition,
-            tail=self.tail,
-            kept=kept,
-        )
+            self.rho, self.batches[n_gone:], self.ages[n_gone:], partition,
+            tail=self.tail, kept=kept,
+        )  # fmt: skip
 
     def divided(self, partition: _kernel.Partition | None) -> Window:
         """Return the window under a new partition of all its points, or under none."""
