@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ KINDS = (
 )  # fmt: skip
 # With which the number of clusters may change.
 CHANGES_OF_K = ("split", "returned", "died", "absorbed")
+# Ratio that stands for one to nothing, as JSON has no infinity: the largest of single precision.
+FROM_NOTHING = 3.4e38
+_IN_VECTOR = re.compile(r"\[\d+\]$")
 # Those that are tests, of which an unchanging stream shows few.
 ALARMS = ("drift", "moved", "grew", "shrank", "trend")
 
@@ -204,15 +208,23 @@ class Part:
         --------
         >>> Part(7, 1, 0.62, "moved", 2.1).words(["rpm", "temp"])
         'cluster 7 moved by 2.1 along temp; 62% of the change'
+        >>> Part(7, 0, 0.62, "moved", 2.1).words(["vector[0]"], names={7: "bug, crash"})
+        'cluster 7 (bug, crash) moved; 62% of the change'
         """
         name = f"column {self.feature}" if columns is None else columns[self.feature]
-        amount = self.amount
+        # Of a vector no single number says anything.
+        along = "" if _IN_VECTOR.search(name) else f" along {name}"
+        amount, is_new = self.amount, self.amount >= FROM_NOTHING
         if self.cause == "moved":
             amount *= 1.0 if scale is None else scale[self.feature]
-            did = f"moved by {amount:.3g} along {name}"
+            did = f"moved by {amount:.3g}{along}" if along else "moved"
         elif self.cause == "spread":
             word = "spread out" if amount >= 1 else "drew together"
-            did = f"{word} along {name} to {_times(amount)} the variance"
+            did = f"{word}{along}"
+            if along:
+                did += ", where it did not vary" if is_new else f" to {_times(amount)} the variance"
+        elif is_new:
+            did = "grew from nothing"
         else:
             did = f"{'grew' if amount >= 1 else 'shrank'} to {_times(amount)} its share"
         return f"cluster {called(self.cluster, names)} {did}; {self.share:.0%} of the change"

@@ -151,6 +151,7 @@ HOWTO = {
     "vector-index": {"python": 3, "sh": 0},
     "customer-segments": {"python": 2, "sh": 0},
     "sensor-regimes": {"python": 1, "sh": 1},
+    "topics": {"python": 2, "sh": 1},
 }
 
 

@@ -525,7 +525,7 @@ def limited(n_bytes: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("n_bytes", "option"), [(2_000, "--steps"), (9_000, "--model-out"), (25_000, "--")]
+    ("n_bytes", "option"), [(3_000, "--steps"), (21_500, "--model-out"), (25_000, "--")]
 )
 def test_a_full_disk_ends_in_one_line_and_the_run_can_go_on(
     n_bytes: int, option: str, readings: Path, undisturbed: dict[str, bytes], tmp_path: Path

@@ -66,6 +66,8 @@ def test_run_writes_the_steps_of_the_model(csv: Path, stream: list[Any]) -> None
     batches = [*stream[:-1], stream[-1][:-15]]
     expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
     facts = found[0].pop("run")
+    for one in found:
+        assert len(one.pop("profiles")) == 4  # of the run's, not of what the batch did
     assert found == expected
     assert facts["columns"] == ["temp", "load"]
     assert facts["settings"]["n_clusters"] == 4
@@ -124,6 +126,8 @@ def test_run_keeps_to_max_points(csv: Path, stream: list[Any]) -> None:
     expected = [model.step(Batch(i, points)).to_dict() for i, points in enumerate(batches)]
     found = lines(done.stdout)
     assert found[0].pop("run")["settings"]["max_points"] == 60
+    for one in found:
+        assert len(one.pop("profiles")) == 4
     assert found == expected
     assert found[-1]["n_summarised"] > 0
 

@@ -94,6 +94,6 @@ def first_clauses(text: str, width: int) -> str:
 
 
 def _spelt(option: Any) -> str:
-    """Return an option with what it takes, where that has a name."""
-    metavar = getattr(option, "metavar", None)
-    return f"{option.opts[0]} {metavar}" if metavar else str(option.opts[0])
+    """Return an option with what it takes, where that is one word."""
+    metavar = getattr(option, "metavar", None) or ""
+    return f"{option.opts[0]} {metavar}" if metavar.isalpha() else str(option.opts[0])

@@ -18,7 +18,7 @@ NEGLIGIBLE = 0.05
 # How many times as frequent as outside a word must be to set a cluster apart.
 LIFT = 2.0
 # Share of the count of a cluster's most frequent word that a word must have to be named.
-SUPPORT = 0.1
+SUPPORT = 0.05
 # Words of a cluster that its profile names.
 NAMED = 10
 # Characters of a text that are looked at.

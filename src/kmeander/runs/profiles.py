@@ -16,7 +16,7 @@ FIRST, EVERY = 10, 10
 # Clusters that a Step describes.
 MOST = 100
 # What begins or ends a cluster.
-_ENDS = {"born", "split", "died", "absorbed"}
+_ENDS = {"born", "split", "returned", "died", "absorbed"}
 
 
 def with_profiles(model: FSKM, step: Step, columns: Columns) -> Step:
