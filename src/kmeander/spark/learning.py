@@ -252,11 +252,13 @@ class Learner:
                 newest,
             )
             return
+        fixed = None
         if batch_id == newest:
             _LOG.info("Batch %d came again: it has been learned already.", batch_id)
-        elif not self._learn_and_tell(frame, model, replace(stream, batch_id=batch_id)):
-            return
-        fixed = Fixed.of(model)
+            if self._centroids.newest() == newest:  # the model may have been asked for others since
+                fixed = Fixed.from_state(self._centroids.read(newest))
+        elif self._learn_and_tell(frame, model, replace(stream, batch_id=batch_id)):
+            fixed = Fixed.of(model)
         if self._write is not None and fixed is not None:
             rows = with_clusters(frame, self._features, fixed)
             if isinstance(self._write, KafkaRows):
