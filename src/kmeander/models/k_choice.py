@@ -230,6 +230,10 @@ def _missing(known: State, tracked: Tracked, before: tuple[Missing, ...]) -> tup
         zip(known.lineage.ids.tolist(), known.step.masses / known.step.masses.sum(), strict=False)
     )
     least = least_share(len(fit.masses)) * float(fit.masses.sum())
+    if not before and lineage.ids is known.lineage.ids and not (fit.masses < least).any():
+        expected = known.step.masses * (n_rows / known.step.masses.sum())
+        if (found > MISSING_SHARE * expected).all():
+            return ()
     missing = []
     for row, number in enumerate(lineage.ids.tolist()):
         one = so_far.get(number) or Missing(
