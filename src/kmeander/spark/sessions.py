@@ -26,6 +26,7 @@ _RETYPED = re.compile(
     r"(?:, Expected: |\. Expected Spark type )(?P<asked>\w+)"
     r"(?:, Found: |, actual Parquet type )(?P<found>\w+)"
 )
+_UNSAID = re.compile(r"terminated with exception:\s*(?:\Z|JVM stacktrace)")
 # An exception of kmeander's within those of Spark, a traceback of many lines.
 _OURS = re.compile(r"kmeander\.exceptions\.(?P<kind>\w+): (?P<words>[^\n]+)")
 
@@ -96,6 +97,11 @@ def in_words(text: str) -> KmeanderError | None:
     ours = list(_OURS.finditer(text))
     if ours:
         return kind_of(ours[-1]["kind"])(ours[-1]["words"].strip())
+    if _UNSAID.search(text):
+        return StreamError(
+            "a batch could not be learned, and Spark Connect 3.5 does not hand on why: look for "
+            "kmeander.exceptions in the log of its server. Spark 4 hands it on."
+        )
     return None
 
 
