@@ -10,8 +10,9 @@ from scipy.optimize import linear_sum_assignment
 
 from kmeander import Batch
 from kmeander.kmeans.window import Window
+from kmeander.models.settings import Init
 
-INITS = ("hungarian", "weighted", "current", "previous")
+INITS: tuple[Init, ...] = ("hungarian", "weighted", "current", "previous")
 
 
 def drifting_stream(

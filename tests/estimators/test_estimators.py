@@ -31,7 +31,7 @@ from kmeander import (
     PrivilegedKMeans,
     load,
 )
-from kmeander.models.settings import DEFAULTS
+from kmeander.models.settings import DEFAULTS, Init
 from kmeander.storage import checkpoint
 from tests.streams import INITS, drifting_stream
 
@@ -71,7 +71,7 @@ def test_fitting_with_weights_is_fitting_with_repeated_rows(estimator: Estimator
 
 
 @pytest.mark.parametrize("init", INITS)
-def test_forgetful_kmeans_is_fskm(init: str) -> None:
+def test_forgetful_kmeans_is_fskm(init: Init) -> None:
     stream = drifting_stream(5)
     estimator = ForgetfulKMeans(4, init=init, random_state=3)
     model = FSKM(4, **{**DEFAULTS, "init": init}, random_state=3)

@@ -27,6 +27,7 @@ from river.checks import common
 import kmeander
 from kmeander import InputError
 from kmeander.estimators.river import ForgetfulKMeans
+from kmeander.models.settings import Refine
 from tests.streams import drifting_stream
 
 Row = dict[Hashable, float]
@@ -261,7 +262,7 @@ def test_learning_nothing_at_all_fails_our_checks() -> None:
     cuts=st.lists(st.integers(0, 120), max_size=6),
     refine=st.sampled_from([None, "swaps", "split-merge"]),
 )
-def test_it_is_partial_fit_on_batches(batch_size: int, cuts: list[int], refine: str | None) -> None:
+def test_it_is_partial_fit_on_batches(batch_size: int, cuts: list[int], refine: Refine) -> None:
     """However rows come, by one or in frames, `batch_size` of them make a batch."""
     rows = stream(6)
     clusterer = model(batch_size=batch_size, refine=refine)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kmeander import FSKM, PSKM, Batch, Event, ForgetfulKMeans, InputError, Step, load, remap, run
 from kmeander.models.base import StreamModel
-from kmeander.models.settings import DEFAULTS
+from kmeander.models.settings import DEFAULTS, Init
 from kmeander.sinks.steps import read_steps
 from kmeander.storage import checkpoint
 from tests.streams import INITS, drifting_stream
@@ -188,7 +188,7 @@ def test_an_acknowledged_present_is_the_baseline() -> None:
 
 
 @pytest.mark.parametrize("init", INITS)
-def test_ids_of_rows_are_those_of_their_clusters(init: str) -> None:
+def test_ids_of_rows_are_those_of_their_clusters(init: Init) -> None:
     model = ForgetfulKMeans(4, init=init, random_state=0)
     for points in drifting_stream(20, seed=1):
         model.partial_fit(points)

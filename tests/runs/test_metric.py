@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import kmeander
 from kmeander import CheckpointError, InputError
 from kmeander.cli import app
+from kmeander.models.settings import MetricName
 from kmeander.runs.predict import predict
 from tests import naive_sphere
 
@@ -59,7 +60,7 @@ def test_a_run_by_angle_tells_angles(source: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_with_its_metric_and_no_other(source: Path, tmp_path: Path) -> None:
-    def run(to: str, metric: str = "cosine", **more: Any) -> Any:
+    def run(to: str, metric: MetricName = "cosine", **more: Any) -> Any:
         return kmeander.run(
             source, 3, batch_size=200, metric=metric, steps=tmp_path / f"{to}.jsonl",
             checkpoint=tmp_path / to, **more,

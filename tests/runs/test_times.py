@@ -6,7 +6,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,7 @@ def readings(tmp_path: Path) -> Path:
     late_rows=st.sampled_from(["keep", "skip"]),
 )
 def test_a_batch_says_when_its_first_and_last_row_happened(
-    minutes: list[int], cut: dict[str, Any], late_rows: str
+    minutes: list[int], cut: dict[str, Any], late_rows: Literal["keep", "skip"]
 ) -> None:
     """Whatever the order of rows: the plain loops give the same."""
     steps: list[Step] = []

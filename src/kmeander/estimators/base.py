@@ -24,7 +24,7 @@ from kmeander.estimators.reading import in_place, read_points, read_rows
 from kmeander.estimators.turns import turn_of
 from kmeander.exceptions import CheckpointError
 from kmeander.models.base import StreamModel
-from kmeander.models.settings import PrivilegedSettings
+from kmeander.models.settings import MetricName, PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.preparation import Preparation, Rows
 from kmeander.records import Batch, Captions, Columns, Profiles, Step
@@ -51,7 +51,7 @@ class StreamKMeans(ScoringKMeans, ExportedKMeans):
     n_features_in_: int
     step_: Step
     prepare: Preparation | str | None
-    metric: str
+    metric: MetricName
     _model_class: ClassVar[type[StreamModel]]
     _parameters: ClassVar[tuple[str, ...]]  # of the model's settings
     # Their values, as they were when the model was made; None where that was elsewhere.

@@ -13,7 +13,16 @@ from kmeander.estimators.base import StreamKMeans
 from kmeander.estimators.turns import turn_of
 from kmeander.models import FSKM, PSKM
 from kmeander.models.cluster_range import ClusterCount
-from kmeander.models.settings import IN_PAPER, PrivilegedSettings, Settings
+from kmeander.models.settings import (
+    IN_PAPER,
+    Forgetting,
+    Init,
+    MetricName,
+    PrivilegedSettings,
+    Refine,
+    Rho,
+    Settings,
+)
 from kmeander.preparation import Preparation
 from kmeander.storage import model_file
 
@@ -149,10 +158,10 @@ class ForgetfulKMeans(StreamKMeans):
         self,
         n_clusters: ClusterCount = Settings.n_clusters,
         *,
-        init: str = Settings.init,
-        rho: float | str = Settings.rho,
-        refine: str | int | None = Settings.refine,
-        forgetting: str = Settings.forgetting,
+        init: Init = Settings.init,
+        rho: Rho = Settings.rho,
+        refine: Refine = Settings.refine,
+        forgetting: Forgetting = Settings.forgetting,
         max_batches: int | None = Settings.max_batches,
         max_points: int | None = Settings.max_points,
         max_iter: int = Settings.max_iter,
@@ -161,7 +170,7 @@ class ForgetfulKMeans(StreamKMeans):
         alarm_rate: float = Settings.alarm_rate,
         season: int | None = Settings.season,
         prepare: Preparation | str | None = Settings.prepare,
-        metric: str = Settings.metric,
+        metric: MetricName = Settings.metric,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -268,7 +277,7 @@ n_iter_, n_steps_, step_, n_features_in_, feature_names_in_
         alarm_rate: float = PrivilegedSettings.alarm_rate,
         season: int | None = PrivilegedSettings.season,
         prepare: Preparation | str | None = PrivilegedSettings.prepare,
-        metric: str = PrivilegedSettings.metric,
+        metric: MetricName = PrivilegedSettings.metric,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters

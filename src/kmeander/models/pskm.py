@@ -13,7 +13,7 @@ from kmeander.kmeans.lloyd import LloydResult, fit_window
 from kmeander.kmeans.starts import Clusters, Start, start_current
 from kmeander.kmeans.window import Window
 from kmeander.models.base import StreamModel
-from kmeander.models.settings import PrivilegedSettings
+from kmeander.models.settings import MetricName, PrivilegedSettings
 from kmeander.models.stages import (
     Searched,
     assigned_by,
@@ -69,7 +69,7 @@ class PSKM(StreamModel):
         alarm_rate: float = PrivilegedSettings.alarm_rate,
         season: int | None = PrivilegedSettings.season,
         prepare: Preparation | str | None = PrivilegedSettings.prepare,
-        metric: str = PrivilegedSettings.metric,
+        metric: MetricName = PrivilegedSettings.metric,
         random_state: RandomState = None,
     ) -> None:
         settings = PrivilegedSettings(

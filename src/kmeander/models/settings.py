@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict
 
 from kmeander.arguments import is_finite, one_of, share_kept, whole_number
 from kmeander.exceptions import ArgumentError, argument
@@ -23,6 +23,13 @@ from kmeander.models.rho_choice import LONGEST
 from kmeander.preparation import Preparation, preparation_of
 
 FORGETTING = ("fixed", "adaptive")
+
+# The words that signatures take, for editors and type checkers.
+Init = Literal["previous", "hungarian", "weighted", "current"]
+Rho = float | Literal["auto", "two-speed"]
+Refine = Literal["swaps", "split-merge"] | int | None
+Forgetting = Literal["adaptive", "fixed"]
+MetricName = Literal["euclidean", "cosine"]
 
 # Words for rho, and the one that they begin with.
 FIRST_RHO = {"auto": LONGEST, "two-speed": FAST}
@@ -78,7 +85,7 @@ class PrivilegedSettings:
     alarm_rate: float = 0.001
     season: int | None = None
     prepare: Preparation | str | None = None
-    metric: str = "euclidean"
+    metric: MetricName = "euclidean"
     limits: Limits = field(init=False, repr=False, compare=False)
     clusters: ClusterRange = field(init=False, repr=False, compare=False)  # of n_clusters
     follows_k: bool = field(init=False, repr=False, compare=False)
@@ -139,10 +146,10 @@ class Settings(PrivilegedSettings):
     (0.6, 0.5)
     """
 
-    init: str = DEFAULTS["init"]
-    rho: float | str = DEFAULTS["rho"]
-    refine: str | int | None = DEFAULTS["refine"]
-    forgetting: str = DEFAULTS["forgetting"]
+    init: Init = DEFAULTS["init"]
+    rho: Rho = DEFAULTS["rho"]
+    refine: Refine = DEFAULTS["refine"]
+    forgetting: Forgetting = DEFAULTS["forgetting"]
     max_batches: int | None = None
     max_points: int | None = None
     oldest_age: float = field(init=False, repr=False, compare=False)  # at which a batch leaves

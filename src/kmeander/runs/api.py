@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kmeander.arguments import positive_number, whole_number
 from kmeander.events import ALARMS
@@ -15,7 +15,7 @@ from kmeander.kmeans.forgetting import rho_after_half
 from kmeander.kmeans.metric import metric_of
 from kmeander.models import FSKM
 from kmeander.models.cluster_range import ClusterCount
-from kmeander.models.settings import Settings, rules_for
+from kmeander.models.settings import Forgetting, Init, MetricName, Refine, Rho, Settings, rules_for
 from kmeander.preparation import Preparation
 from kmeander.runs.history import KEEP, History
 from kmeander.runs.history.frames import kind_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BATCH_SIZE = 500
 PathLike = str | os.PathLike[str]
+Format = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "json"]
 
 _log = logging.getLogger("kmeander")
 
@@ -46,11 +47,11 @@ def run(
     source: Any,
     n_clusters: ClusterCount = Settings.n_clusters,
     *,
-    rho: float | str | None = None,
+    rho: Rho | None = None,
     half_life: float | None = None,
-    init: str = Settings.init,
-    refine: str | int | None = Settings.refine,
-    forgetting: str = Settings.forgetting,
+    init: Init = Settings.init,
+    refine: Refine = Settings.refine,
+    forgetting: Forgetting = Settings.forgetting,
     max_batches: int | None = None,
     max_points: int | None = None,
     max_iter: int = Settings.max_iter,
@@ -59,7 +60,7 @@ def run(
     random_state: int = 0,
     alarm_rate: float = Settings.alarm_rate,
     season: int | str | None = None,
-    format: str | None = None,  # noqa: A002  # the option's name
+    format: Format | None = None,  # noqa: A002  # the option's name
     header: Sequence[str] | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
@@ -73,16 +74,16 @@ def run(
     text_column: str | None = None,
     names: Mapping[int, str] | PathLike | None = None,
     prepare: Preparation | PathLike | None = "auto",
-    metric: str = Settings.metric,
-    order: str = "name",
+    metric: MetricName = Settings.metric,
+    order: Literal["name", "time"] = "name",
     follow: bool = False,
     idle_exit: float | None = None,
     batch_size: int | None = None,
     batch_seconds: float | None = None,
     time_column: str | None = None,
-    time_unit: str | None = None,
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None,
     every: str | None = None,
-    late_rows: str = "keep",
+    late_rows: Literal["keep", "skip", "error"] = "keep",
     bad_rows: PathLike = "error",
     steps: PathLike | None = None,
     steps_part: str | None = None,
@@ -93,7 +94,7 @@ def run(
     checkpoint_every: int = 10,
     overwrite: bool = False,
     group: str = "kmeander",
-    start: str = "earliest",
+    start: Literal["earliest", "latest"] = "earliest",
     kafka_options: Mapping[str, str] | None = None,
     kafka_config: PathLike | None = None,
     kafka_transactions: bool = False,
