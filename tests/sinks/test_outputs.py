@@ -129,7 +129,11 @@ def test_centroids_are_a_table_in_the_units_of_the_stream(readings: Path, tmp_pa
     expected = scaler.inverse_transform(summary.last.centroids)
     with (tmp_path / "c.csv").open() as file:
         found = list(csv.DictReader(file))
-    assert list(found[0]) == ["cluster", "share", *NAMES]
+    assert list(found[0]) == ["cluster", "share", "cluster_name", "set_apart_by", *NAMES]
+    assert summary.last.names is not None
+    for row in found:
+        assert row["cluster_name"] == summary.last.names.get(int(row["cluster"]), "")
+        assert all(f"{part} (" in row["set_apart_by"] for part in row["cluster_name"].split(", "))
     assert summary.last.ids is not None
     assert [row["cluster"] for row in found] == [str(number) for number in summary.last.ids]
     for row, centroid in zip(found, expected, strict=True):

@@ -332,8 +332,8 @@ def test_columns_are_chosen_excluded_and_checked() -> None:
     cases = {
         "x has no column 'c'. It has 'id', 't', 'a', 'b'.": Wanted(exclude=["c"]),
         "x has no column 'd'. It has 'id', 't', 'a', 'b'.": Wanted(time_column="d"),
-        "column 'a' cannot be clustered and be left out, the id, the time or the weight at once. "
-        "Name it in one place only.": Wanted(["a"], id_column="a"),
+        "column 'a' cannot be clustered and be left out, the id, the time, the "
+        "weight or the text at once. Name it in one place only.": Wanted(["a"], id_column="a"),
         "x has no column left to cluster: it has 'id', 't', 'a', 'b'.": Wanted(exclude=names),
         "column 'a' is there more than once in 'a, a' of x. Name it once in columns.": Wanted(
             ["a", "a"]
