@@ -178,6 +178,21 @@ bool is_screened(std::size_t k, std::size_t d) {
            k >= costs::kManyClusters;
 }
 
+bool are_apart(const PointsView &rows, const double *centroids, std::size_t k) {
+    if (k < 2 || k >= costs::kManyClusters) return false;
+    const PointsView places = {centroids, false, k, rows.columns};
+    const std::size_t n_rows = std::min(costs::kRowsTried, rows.count);
+    std::vector<double> row(rows.columns), squared(k);
+    std::size_t n_apart = 0;
+    for (std::size_t s = 0; s < n_rows; ++s) {
+        instruction_set().widen(rows, s * rows.count / n_rows, row.data());
+        instruction_set().squared_to(places, 0, k, row.data(), squared.data());
+        std::nth_element(squared.begin(), squared.begin() + 1, squared.end());
+        n_apart += squared[1] > costs::kApart * squared[0];
+    }
+    return 4 * n_apart > n_rows;
+}
+
 std::shared_ptr<const Axes> find_axes(const PointsView &rows) {
     const std::size_t d = rows.columns, n_rows = std::min(costs::kAxesSample, rows.count);
     std::vector<double> values(d), zero(d);

@@ -58,6 +58,10 @@ private:
 // Whether points of d columns are assigned to k clusters by leading coordinates.
 bool is_screened(std::size_t k, std::size_t d);
 
+// Whether many of a few rows are much nearer to one of k centroids than to all others, so that
+// bounds decide them.
+bool are_apart(const PointsView &rows, const double *centroids, std::size_t k);
+
 // About the directions in which the rows vary most, those of most variation first.
 std::shared_ptr<const Axes> find_axes(const PointsView &rows);
 

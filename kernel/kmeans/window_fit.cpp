@@ -102,11 +102,12 @@ bool are_known_at(const KnownPartitions &known, const DecayedWindow &window,
 // Axes for the leading coordinates by which points are assigned: those by which they were, or new
 // ones; null where bounds alone are better.
 std::shared_ptr<const Axes> axes_of(const KnownPartitions &known, const DecayedWindow &window,
-                                    CentroidsShape shape) {
+                                    const double *centroids, CentroidsShape shape) {
     if (!is_screened(shape.k, shape.d)) return nullptr;
     for (const Partition *partition : {known.older, known.newest})
         if (partition != nullptr && partition->bounds().axes() != nullptr)
             return partition->bounds().axes();
+    if (are_apart(window.newest().rows, centroids, shape.k)) return nullptr;
     return find_axes(window.newest().rows);
 }
 
@@ -150,7 +151,7 @@ LloydFit fit_window(const DecayedWindow &window, const KnownPartitions &given, d
         begin += batch.rows.count;
     }
     LloydLimits here = limits;
-    here.axes = axes_of(known, window, shape);
+    here.axes = axes_of(known, window, centroids, shape);
     std::vector<std::shared_ptr<const LeadingPoints>> leading;
     if (here.axes != nullptr) {
         Team team(worth_starting(limits.n_threads, static_cast<double>(window.n_points() * d) *

@@ -52,6 +52,10 @@ constexpr double kMaxPointsPerActive = 4.0;      // all points / active points, 
 
 // Leading coordinates (kmeans/axes.cpp, leading_screen.cpp).
 constexpr std::size_t kScreenedColumns = 192, kScreenedClusters = 16, kManyClusters = 2048;
+// Rows of which most are nearer to their centroid by this factor, squared, need no screen;
+// estimated.
+constexpr std::size_t kRowsTried = 16;
+constexpr double kApart = 2.0;
 constexpr std::size_t kAxesSample = 1024;  // rows in which directions are looked for; estimated
 constexpr std::size_t kAxesSteps = 2;      // of orthogonal iteration; estimated
 constexpr std::size_t kMostAxes = 256;
