@@ -114,6 +114,7 @@ def _open(document: Document, follower: Follower) -> None:
     if not follower.has_clusters:
         _wait(document, follower, status)
         return
+    version = follower.version  # before it is read: what comes meanwhile must not be missed
     layout = Layout(follower.newest(SHOWN), is_live=True)
     clock = Div(
         text=_clock(follower), disable_math=True, stylesheets=layout.head.stylesheets,
@@ -127,7 +128,7 @@ def _open(document: Document, follower: Follower) -> None:
     )  # fmt: skip
     document.add_root(layout.root(clock, row(pause, window, status, styles={"flex-wrap": "wrap"})))
     layout.begin(document)
-    seen = {"version": follower.version, "shown": SHOWN, "column": layout.column.value}
+    seen = {"version": version, "shown": SHOWN, "column": layout.column.value}
 
     def tick() -> None:
         if follower.problem is not None and follower.problem != status.text:
