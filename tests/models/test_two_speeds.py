@@ -15,6 +15,7 @@ from kmeander.kmeans.forgetting import FAST, TAIL
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.window import Window
 from kmeander.kmeans.window_coreset import thin
+from kmeander.models.rho_choice import CHOICES, FIRST, TWO_SPEEDS, RhoChoice, Speeds, means
 from tests import naive
 from tests.streams import INITS, batches_of, random_window, rows_of
 
@@ -22,6 +23,14 @@ CLEAR = 1e-9
 DEFAULTS: dict[str, Any] = {
     "init": "previous", "rho": "two-speed", "refine": "swaps", "forgetting": "adaptive",
 }  # fmt: skip
+
+
+def weight_of(model: FSKM, age: float) -> float:
+    """What a batch of that age weighs by the speeds that were chosen."""
+    assert model.learned.rho_choice is not None
+    rho, tail = model.learned.rho_choice.best
+    assert tail is not None
+    return tail.weight(rho, age)
 
 
 @given(
@@ -34,7 +43,9 @@ def test_any_stream_equals_the_plain_loops(
 ) -> None:
     rng = np.random.default_rng(seed)
     centres = rng.normal(scale=4.0, size=(3, 2))
-    model = FSKM(3, init="previous", rho="two-speed", random_state=seed % 1000)
+    with pytest.MonkeyPatch.context() as only_one:  # choosing has tests of its own
+        only_one.setitem(CHOICES, "two-speed", (Speeds(FAST, TAIL),))
+        model = FSKM(3, init="previous", rho="two-speed", random_state=seed % 1000)
     plain = naive.TwoSpeeds(3, seed % 1000)
     for index, passed in enumerate([1.0, *elapsed]):
         rows = centres[rng.integers(3, size=14)] + rng.normal(size=(14, 2))
@@ -112,7 +123,7 @@ def test_sixty_four_batches_are_the_rows_of_seven() -> None:
     assert step.n_batches == 64
     assert step.n_summarised == 61
     assert model.window.n_points <= 7 * 300
-    expected = sum(TAIL.weight(FAST, age) for age in range(64)) * 300
+    expected = sum(weight_of(model, age) for age in range(64)) * 300
     assert step.mass == pytest.approx(expected)
 
 
@@ -154,7 +165,7 @@ def test_an_alarm_takes_weight_for_good_and_what_weighs_nothing_leaves() -> None
     step = model.step(Batch(24, rows))
     assert step.history_kept < 1
     assert model.window.kept == pytest.approx((step.history_kept,) * 8 + (1.0,))
-    weights = [step.history_kept * TAIL.weight(FAST, age) for age in range(8, 0, -1)]
+    weights = [step.history_kept * weight_of(model, age) for age in range(8, 0, -1)]
     np.testing.assert_allclose(model.window.decay, [*weights, 1.0])
 
 
@@ -174,6 +185,50 @@ def test_what_is_rare_is_remembered() -> None:
 
     short, two_speed = errors(0.6), errors("two-speed")
     assert two_speed[12:].mean() < short[12:].mean() / 10
+
+
+def test_the_tail_has_the_same_share_of_all_weight_as_in_a_mixture_of_two_memories() -> None:
+    ages = np.arange(4000)
+    shares = []
+    for rho, tail in TWO_SPEEDS:
+        assert tail is not None
+        fast, slow = (1 - tail.share) * rho**ages, tail.share * tail.slow**ages
+        shares.append(slow.sum() / (fast.sum() + slow.sum()))
+    assert shares[:3] == pytest.approx([0.03, 0.3, 0.3], abs=0.01)
+    assert TWO_SPEEDS[3].rho == TAIL.slow  # one speed: that of the tail
+
+
+def test_speeds_are_scored_by_decayed_errors_outliers_at_full_cost() -> None:
+    rng = np.random.default_rng(0)
+    model = FSKM(2, init="previous", rho="two-speed", random_state=0)
+    scores = np.zeros(len(TWO_SPEEDS))
+    for index in range(5):
+        rows = rng.normal(size=(40, 2)) + 9.0 * rng.integers(2, size=(40, 1))
+        if index:
+            assert model.centroids is not None
+            places = [means(model.window, rho, model.centroids, tail) for rho, tail in TWO_SPEEDS]
+            errors = [naive.kmeans_error(rows, place) for place in places]
+            scores = 0.5**0.1 * scores + np.array(errors)
+        model.step(Batch(index, rows))
+    assert model.state()["ladder"] == pytest.approx(scores.tolist())
+
+
+def test_of_equal_forecasts_the_longest_memory_is_taken_and_the_first_before_any() -> None:
+    assert RhoChoice((0.0,) * 4, TWO_SPEEDS).best == FIRST["two-speed"]
+    assert RhoChoice((2.0, 1.0, 1.0, 3.0), TWO_SPEEDS).best == TWO_SPEEDS[2]
+
+
+def test_a_stream_that_moves_is_forgotten_fast_and_one_that_stands_still_slowly() -> None:
+    chosen = []
+    for stride in (0.0, 4.0):
+        rng = np.random.default_rng(0)
+        model = FSKM(2, init="previous", rho="two-speed", random_state=0)
+        for index in range(20):
+            rows = rng.normal(size=(100, 2)) + 50.0 * rng.integers(2, size=(100, 1))
+            model.step(Batch(index, rows + stride * index))
+        assert model.learned.rho_choice is not None
+        chosen.append(model.learned.rho_choice.best)
+    assert chosen == [TWO_SPEEDS[-1], TWO_SPEEDS[0]]
 
 
 def test_the_estimator_takes_it_and_pickles() -> None:

@@ -396,7 +396,10 @@ def test_wrong_usage_exits_with_2(csv: Path) -> None:
         (["--threads", "0"], "--threads must be a whole number of at least 1, got 0. It is the"),
         (["--seed", "-1"], "--seed must be a whole number of at least 0, got -1. It is a seed"),
         (["--init", "random"], "--init must be one of 'previous', 'current', 'weighted', 'hung"),
-        (["--forgetting", "all"], "--forgetting must be one of 'fixed', 'adaptive', got 'all'."),
+        (
+            ["--forgetting", "all"],
+            "--forgetting must be one of 'fixed', 'adaptive', 'on-trial', got 'all'.",
+        ),
         (["--late-rows", "Keep"], "--late-rows must be one of 'keep', 'skip', 'error', got 'Ke"),
         (["--half-life", "0"], "--half-life must be a finite number above 0, got 0.0. It is the"),
     ],

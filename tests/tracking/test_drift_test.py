@@ -261,7 +261,9 @@ def test_constant_points_are_no_drift() -> None:
 
 @pytest.mark.parametrize("forgetting", ["adapt", None, 1, ["fixed"]])
 def test_any_other_forgetting_is_refused(forgetting: Any) -> None:
-    with pytest.raises(InputError, match="forgetting must be one of 'fixed', 'adaptive', got"):
+    with pytest.raises(
+        InputError, match="forgetting must be one of 'fixed', 'adaptive', 'on-trial', got"
+    ):
         FSKM(2, forgetting=forgetting)
 
 

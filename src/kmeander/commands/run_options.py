@@ -78,7 +78,8 @@ class ModelOptions:
         str,
         typer.Option(
             metavar=FORGETTING,
-            help="Forget more where a batch contradicts the past, or always by rho.",
+            help="Forget more where a batch contradicts the past, do so in a second memory beside "
+            "the whole one, or always by rho.",
         ),
     ] = "adaptive"
     season: Annotated[

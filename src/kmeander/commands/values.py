@@ -9,7 +9,7 @@ import typer
 
 # How --help shows the words that an option takes; the library refuses others. A test compares them.
 INIT = "hungarian|weighted|current|previous"
-FORGETTING = "adaptive|fixed"
+FORGETTING = "adaptive|on-trial|fixed"
 FORMAT = "csv|tsv|ndjson|json|parquet|arrow"
 ORDER = "name|time"
 LATE = "keep|skip|error"

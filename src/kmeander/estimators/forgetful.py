@@ -54,18 +54,22 @@ class ForgetfulKMeans(StreamKMeans):
         Share of weight that a batch keeps when the next one arrives; see `rho_for_half_life` and
         `rho_for_drift`. ``"auto"`` chooses among half-lives of half a batch to four, by how well
         each would have forecast the batches so far; ``step_.rho`` says which. ``"two-speed"``
-        forgets most of a batch within three others and the rest within sixty, so that what is rare
-        is not forgotten: a batch aged t weighs ``0.97 * 0.3**t + 0.03 * 0.95**t``. Old batches are
-        kept as weighted means, all together as many rows as seven batches.
+        forgets most of a batch within a few others and the rest within sixty, so that what is rare
+        is not forgotten: a batch aged t weighs ``(1 - a) * r**t + a * 0.95**t``, r and a chosen in
+        the same way. Old batches are kept as weighted means, all together as many rows as seven
+        batches.
     refine : {"swaps", "split-merge", None} or int, default="swaps"
         Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
         centroids, each in the place of the one whose removal costs least, and kept where the error
         falls. ``"split-merge"`` does so, too, and after Lloyd gives centroids that are missed least
         to clusters that gain most in two halves: better where a stream has more groups than K.
-    forgetting : {"adaptive", "fixed"}, default="adaptive"
+    forgetting : {"adaptive", "on-trial", "fixed"}, default="adaptive"
         With ``"adaptive"`` a batch that contradicts the ones before it, beyond chance and beyond
         the usual changes of the stream, takes all weight from them but ``0.01 / epsilon``. Epsilon
-        is the relative growth of the error (``step_.drift_epsilon``, ``step_.drift_z``).
+        is the relative growth of the error (``step_.drift_epsilon``, ``step_.drift_z``). With
+        ``"on-trial"`` that happens in a second memory, and the whole one is kept beside it until it
+        is clear which forecasts better (``step_.memory`` says which one answers): a false alarm
+        then costs little.
     max_batches : int, optional
         Cap on the batches remembered. In any case a batch leaves once its age reaches
         ``max_batches_for(rho)``: as many batches where each makes the others older by 1, more where

@@ -35,7 +35,8 @@ class Tail(NamedTuple):
         return (1 - self.share) * float(rho**age) + self.share * float(self.slow**age)
 
 
-# rho="two-speed": nearly all of a batch's weight fades within three batches, the rest within sixty.
+# Where a memory with two speeds begins: nearly all of a batch's weight fades within three batches,
+# the rest within sixty.
 FAST, TAIL = 0.3, Tail(share=0.03, slow=0.95)
 # Age at which a batch leaves: it weighs a thousandth then.
 LONGEST_TAIL = 64

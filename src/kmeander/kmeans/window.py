@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,8 +12,6 @@ from kmeander import _kernel
 from kmeander.arrays import Labels, Masses, Points, Weights
 from kmeander.kmeans.forgetting import AGE_ROUNDING, Tail
 from kmeander.kmeans.metric import Metric
-
-_BOUNDS = ("upper", "lower", "snapshot")
 
 # With two speeds a batch leaves where alarms have left it less than this share of its weight.
 _LEAST_KEPT = 1e-6
@@ -56,6 +53,18 @@ class Remembered:
         if self.summary is not None:
             self.within, self.n_batches = self.summary.within, self.summary.n_batches
             self.span = self.summary.span
+
+    @classmethod
+    def newest(
+        cls,
+        points: Points,
+        weights: Weights | None,
+        within: float | None = None,
+        handle: _kernel.BatchHandle | None = None,
+    ) -> Remembered:
+        """Return a batch as it comes; a summary of its rows where `within` is what they hide."""
+        summary = None if within is None else Summary(within, n_batches=1, span=0.0)
+        return cls(points, weights, summary, handle)
 
     def __reduce__(self) -> tuple[type[Remembered], tuple[Any, ...]]:
         return Remembered, (self.points, self.weights, self.summary)
@@ -283,8 +292,10 @@ class Window:
         It is a summary of its rows where `within` says what the points hide. `handle` is points and
         weights as the kernel reads them, where it has read them already.
         """
-        summary = None if within is None else Summary(within, n_batches=1, span=0.0)
-        newest = Remembered(points, weights, summary, handle)
+        return self.followed_by(Remembered.newest(points, weights, within, handle), partition)
+
+    def followed_by(self, newest: Remembered, partition: _kernel.Partition | None = None) -> Window:
+        """Append a batch that may be in another window, too, and its partition where known."""
         joined = Window(
             self.rho,
             (*self.batches, newest),
@@ -294,15 +305,25 @@ class Window:
             self.tail,
             None if self.kept is None else (*self.kept, 1.0),
         )
-        vars(joined)["has_summaries"] = summary is not None or self.has_summaries
+        vars(joined)["has_summaries"] = newest.summary is not None or self.has_summaries
         return joined
 
-    def rescaled(self, factors: Weights, metric: Metric) -> Window:
+    def rescaled(
+        self,
+        factors: Weights,
+        metric: Metric,
+        made: dict[Remembered, Remembered] | None = None,
+    ) -> Window:
         """Return the window with each column multiplied by its factor, not yet partitioned.
 
         Where the factors differ, what summaries hide is taken to grow as their means' scatter does.
+        `made` has what batches have become in a window that shares them; what is made is added.
         """
-        batches = tuple([batch.rescaled(factors, metric) for batch in self.batches])
+        made = {} if made is None else made
+        for batch in self.batches:
+            if batch not in made:
+                made[batch] = batch.rescaled(factors, metric)
+        batches = tuple([made[batch] for batch in self.batches])
         return Window(self.rho, batches, self.ages, tail=self.tail, kept=self.kept)
 
     def reduced(self, share: float) -> Window:
@@ -334,64 +355,12 @@ class Window:
         vars(divided).update(vars(self), partition=partition, newest=None)
         return divided
 
-    def state(self) -> dict[str, Any]:
-        """Return everything as arrays and numbers."""
-        partition = self.partition
-        bounds = None if partition is None else partition.bounds
-        sums = None if partition is None else partition.sums
-        return {
-            "rho": self.rho,
-            "ages": list(self.ages),
-            "points": [batch.points for batch in self.batches],
-            "weights": [batch.weights for batch in self.batches],
-            "summaries": [
-                None if batch.summary is None else dict(vars(batch.summary))
-                for batch in self.batches
-            ],
-            "labels": None if partition is None else partition.labels,
-            "bounds": _fields(bounds, *_BOUNDS, *_axes_of(bounds)),
-            "totals": _fields(sums, "masses", "sums", "scatter"),
-            "tail": None if self.tail is None else list(self.tail),
-            "kept": None if self.kept is None else list(self.kept),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Window:
-        """Make a window from what `state` returned."""
-        bounds, totals = state["bounds"], state["totals"]
-        # Arrays from a pickle can be written to; nothing here may.
-        for array in (
-            *state["points"],
-            *state["weights"],
-            state["labels"],
-            *(bounds or {}).values(),
-            *(totals or {}).values(),
-        ):
-            if array is not None:
-                array.flags.writeable = False
-        partition = None
-        if state["labels"] is not None:
-            partition = _kernel.Partition(
-                state["labels"],
-                None if bounds is None else _kernel.Bounds(**bounds),
-                None if totals is None else _kernel.ClusterSums(**totals),
-            )
-        summaries = [None if known is None else Summary(**known) for known in state["summaries"]]
-        tail, kept = state.get("tail"), state.get("kept")
-        return cls(
-            state["rho"],
-            tuple(map(Remembered, state["points"], state["weights"], summaries)),
-            tuple(state["ages"]),
-            partition,
-            tail=None if tail is None else Tail(*tail),
-            kept=None if kept is None else tuple(kept),
-        )
-
-
-def _axes_of(bounds: _kernel.Bounds | None) -> tuple[str, ...]:
-    # Few windows have any, and versions before there were any can read all others.
-    return () if bounds is None or bounds.axes is None else ("axes",)
-
-
-def _fields(record: Any, *names: str) -> dict[str, Any] | None:
-    return None if record is None else {name: getattr(record, name) for name in names}
+    def n_shared(self, other: Window) -> int:
+        """Return how many of the newest batches are the same as in `other`."""
+        pairs = zip(reversed(self.batches), reversed(other.batches), strict=False)
+        n_same = 0
+        for mine, theirs in pairs:
+            if mine is not theirs:
+                break
+            n_same += 1
+        return n_same

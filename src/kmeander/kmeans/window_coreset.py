@@ -128,7 +128,11 @@ def summarise(
 
 
 def thin(
-    window: Window, ages_before: Sequence[float], centroids: Centroids, limits: Limits
+    window: Window,
+    ages_before: Sequence[float],
+    centroids: Centroids,
+    limits: Limits,
+    made: dict[Remembered, Remembered] | None = None,
 ) -> Summarised:
     """Return the window with each batch that has come of a certain age as fewer weighted means.
 
@@ -145,6 +149,9 @@ def thin(
     centroids : ndarray of shape (n_clusters, n_features)
     limits : Limits
         Only its number of threads matters.
+    made : dict, optional
+        What batches have become in another window that shares them: here they become the same. What
+        is made is added.
 
     Examples
     --------
@@ -158,6 +165,7 @@ def thin(
     """
     partition, n_distances, begin = window.partition, 0, 0
     assert partition is not None
+    made = {} if made is None else made
     labels, bounds = partition.labels, partition.bounds
     batches, pieces, uppers, lowers = list(window.batches), [], [], []
     unchanged = 0  # where the points begin that are yet to be taken over
@@ -168,9 +176,11 @@ def thin(
         n_times = sum([before < at <= age for at in THINNED_AT])
         if n_times:
             n_means = max(batch.n_points // _THINNED_TO**n_times, len(np.unique(labels[begin:end])))
-            if n_means < batch.n_points:
-                fewer, found = _as_means(batch, n_means, centroids, limits)
-                batches[place] = fewer
+            if batch not in made and n_means < batch.n_points:
+                made[batch] = _as_means(batch, n_means)
+            if batch in made:
+                fewer = batches[place] = made[batch]
+                found = _divided(fewer, centroids, limits)
                 n_distances += found.n_distances
                 of_fewer = found.window.partition
                 assert of_fewer is not None
@@ -196,18 +206,19 @@ def thin(
     return Summarised(thinned, n_distances)
 
 
-def _as_means(
-    batch: Remembered, n_means: int, centroids: Centroids, limits: Limits
-) -> tuple[Remembered, WindowFit]:
-    """Return a batch as that number of means, or fewer, and the clusters of those."""
+def _as_means(batch: Remembered, n_means: int) -> Remembered:
+    """Return a batch as that number of means, or fewer."""
     means, masses = np.empty((n_means, batch.points.shape[1])), np.empty(n_means)
     n_found, hidden = _kernel.summarise(batch.points, batch.weights, means, masses)
     summary = Summary(batch.within + hidden, batch.n_batches, batch.span)
     if n_found < n_means:  # a view would keep the room for all of them
         means, masses = means[:n_found].copy(), masses[:n_found].copy()
-    fewer = Remembered(frozen(means), frozen(masses), summary)
-    found = fit_window(Window(1.0, (fewer,), (0.0,)), centroids, limits, only_assign=True)
-    return fewer, found
+    return Remembered(frozen(means), frozen(masses), summary)
+
+
+def _divided(batch: Remembered, centroids: Centroids, limits: Limits) -> WindowFit:
+    """Return a batch and the clusters of its means."""
+    return fit_window(Window(1.0, (batch,), (0.0,)), centroids, limits, only_assign=True)
 
 
 def _lightest_run(parts: Sequence[_Part], together: _Together) -> slice:

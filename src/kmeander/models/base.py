@@ -14,11 +14,12 @@ from kmeander.arrays import Centroids, Labels, Points
 from kmeander.exceptions import CheckpointError, InputError, argument, shown
 from kmeander.kmeans.lloyd import LloydResult
 from kmeander.kmeans.window import Window
+from kmeander.models.beginning import begin
 from kmeander.models.describing import described, with_name
 from kmeander.models.k_choice import with_clusters
 from kmeander.models.preparing import prepare_batch
 from kmeander.models.settings import PrivilegedSettings
-from kmeander.models.stages import begin, placed
+from kmeander.models.stages import placed
 from kmeander.models.state import State
 from kmeander.models.stored_state import check_state
 from kmeander.plain_values import is_plain
@@ -296,8 +297,8 @@ class StreamModel(ABC):
             if not all(map(is_plain, (state["seed"], *state["settings"].values()))):
                 raise InputError("it has settings that are no plain values.")
             model = cls.of(cls.settings_from(state["settings"]), state["seed"])
-            check_state(state, model.settings.clusters)
-            model.learned = State.from_dict(state)
+            check_state(state, model.settings.clusters, len(model.settings.choices))
+            model.learned = State.from_dict(state, model.settings.choices)
         except _NO_STATE as error:
             raise CheckpointError(
                 f"the state of {cls.__name__} is none that kmeander has written: {error} Use an "

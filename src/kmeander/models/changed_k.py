@@ -194,7 +194,7 @@ class Clustering:
         return moved
 
     def _fitted(self, centroids: NDArray[np.float64]) -> WindowFit:
-        keep_sums = self.settings.chooses_rho
+        keep_sums = bool(self.settings.choices)
         start = self.settings.limits.metric.centroids(frozen(centroids))
         window = self.fit.window.divided(None)
         fit = fit_window(window, start, self.settings.limits, keep_sums=keep_sums)

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from numpy.typing import ArrayLike
 
 from kmeander.arguments import generator_for
 from kmeander.arrays import Centroids
+from kmeander.kmeans.forgetting import max_batches_for
 from kmeander.kmeans.lloyd import LloydResult
-from kmeander.kmeans.starts import INITIALISATIONS, Clusters, Start
-from kmeander.kmeans.window import Window
+from kmeander.kmeans.starts import INITIALISATIONS, Clusters, Start, start_current
+from kmeander.kmeans.window import Remembered, Summary, Window
 from kmeander.kmeans.window_coreset import summarise, thin
 from kmeander.models.base import StreamModel
+from kmeander.models.beginning import begin
 from kmeander.models.cluster_range import ClusterCount
 from kmeander.models.k_choice import follow
-from kmeander.models.rho_choice import RHOS, RhoChoice
+from kmeander.models.rho_choice import RhoChoice, Speeds
+from kmeander.models.second_memory import FRESH_RHO, Turn, keep_up, take_turns, whole_memory
 from kmeander.models.settings import Options, Settings
 from kmeander.models.stages import (
+    Converged,
     assigned_by,
-    begin,
     checked_batch,
-    converge,
     current_of,
+    learn_from,
     look_for_changes,
     record,
-    search,
+    seen_by,
     seen_from,
 )
 from kmeander.models.state import State
+from kmeander.models.trial import Contender, Trial
 from kmeander.records import Batch, Step
 from kmeander.tracking.drift_test import ages_to_keep, measure_arrival
 from kmeander.tracking.tracker import Before, track
@@ -51,8 +55,9 @@ class FSKM(StreamModel):
         Share of weight that a batch keeps when its age grows by one. ``"auto"`` chooses among
         half-lives of half a batch to four, by how well the centroids that each would have had
         forecast the batches so far; the window is then as long as the longest needs. With
-        ``"two-speed"`` a batch aged t weighs ``0.97 * 0.3**t + 0.03 * 0.95**t``: mostly the newest
-        batches count, but what is rare is remembered up to an age of 64. At an age of 3, 10 and 32
+        ``"two-speed"`` a batch aged t weighs ``(1 - a) * r**t + a * 0.95**t``: mostly the newest
+        batches count, but what is rare is remembered up to an age of 64. Of four such pairs, from
+        r = 0.1 and a = 0.002 to 0.95 alone, the best forecaster is taken. At an age of 3, 10 and 32
         a batch becomes a quarter as many weighted means, so all are the rows of seven batches.
     refine : {None, "swaps", "split-merge"} or int, default=None
         Local search before Lloyd: this number of points (20 with ``"swaps"``) is tried as
@@ -60,19 +65,22 @@ class FSKM(StreamModel):
         surrogate error falls. ``"split-merge"`` does so, too, and after Lloyd gives centroids that
         are missed least to clusters that gain most in two halves; where that finds nothing it rests
         for 2, 4, then 8 batches. None is the paper's algorithm.
-    forgetting : {"fixed", "adaptive"}, default="fixed"
+    forgetting : {"fixed", "adaptive", "on-trial"}, default="fixed"
         ``"adaptive"``: where a batch contradicts the ones before it, beyond chance and beyond the
         usual changes of the stream, those lose enough weight at once that the error they would add
-        is negligible: they keep ``0.01 / epsilon`` of it. ``"fixed"`` is the paper's algorithm.
+        is negligible: they keep ``0.01 / epsilon`` of it. With ``"on-trial"`` they lose it in a
+        second memory alone, which begins with that batch, also from C^0; the whole memory goes on
+        beside it. Who has forecast better since then answers (``Step.memory``); at once the second
+        one does only if earlier ones were right. ``"fixed"`` is the paper's algorithm.
     max_batches : int, optional
         Cap on the batches remembered. A batch leaves, in any case, once its age reaches
         ``max_batches_for(rho)``; with ``rho=1`` none does, so the cap must be given.
     max_points : int, optional
-        Cap on the points remembered, at least ``2 * n_clusters``. Beyond it old batches become
-        fewer weighted means that stand for their points: the decayed weight and mean are those of
-        the points, and so is their share of the errors; only a mean whose points would be divided
-        between two clusters goes to one whole. The newest batch is always whole, and at least half
-        of `max_points` is left to the others.
+        Cap on the points remembered, at least ``2 * n_clusters``; two memories share it. Beyond it
+        old batches become fewer weighted means that stand for their points: the decayed weight and
+        mean are those of the points, and so is their share of the errors; only a mean whose points
+        would be divided between two clusters goes to one whole. The newest batch is always whole,
+        and at least half of `max_points` is left to the others.
     max_iter : int, default=300
     tol : float, default=0.0
     n_threads : int, optional
@@ -143,44 +151,54 @@ class FSKM(StreamModel):
             batch, known.window, centroids, known.expected_error, known.estimates, limits
         )
         tested = look_for_changes(known, batch, arrival, settings)
-        has_drifted = arrival.is_drift
-        forgets = has_drifted and settings.forgetting == "adaptive"
-        kept = arrival.history_kept if forgets else 1.0
-        known, n_forecast = self._with_rho_choice(known, batch)
-        aged = self._aged(known, batch.elapsed, kept)
-        start = self._start(centroids, aged, batch, current)
-        aged, n_summarising = self._condensed(known, aged, batch, centroids)
-        if n_forecast or n_summarising:
-            start = start.plus(n_forecast + n_summarising)
-        start = assigned_by(arrival, start, batch, centroids)
-        window = aged.joined_by(
-            batch.points, batch.weights, start.newest, batch.within, batch.handle
-        )
-        found = search(window, start, settings, self.seed, batch.index)
-        fit, swapped, rest = converge(
-            found, settings, self.seed, batch.index, known, has_drifted=has_drifted
-        )
-        before = Before(lineage, centroids, known.window, known.estimates, known.step)
+        remembered, has_drifted = known.window, arrival.is_drift
+        n_forecast = 0
+        if settings.choices or known.rho_choice is not None:
+            known, n_forecast = self._with_rho_choice(known, batch)
+        if settings.has_trials:
+            turn = take_turns(known, batch, arrival, limits)
+        else:
+            forgets = has_drifted and settings.forgetting == "adaptive"
+            kept = arrival.history_kept if forgets else 1.0
+            # Until now settings may have allowed two memories.
+            turn = Turn(known._replace(trial=Trial()), arrival.partition, history_kept=kept)
+        known, kept = turn.known, turn.history_kept
+        answering = known.centroids
+        assert answering is not None
+        aged = age(known, batch, settings, kept if settings.forgetting == "adaptive" else 1.0)
+        start = Start(answering)  # PC, which looks at neither w* nor C^0
+        if settings.init != "previous":
+            start = self._start(answering, aged.window, batch, current)
+        summary = None if batch.within is None else Summary(batch.within, n_batches=1, span=0.0)
+        newest, n_following = Remembered(batch.points, batch.weights, summary, batch.handle), 0
+        if aged.other is not None:
+            known, n_following = self._followed(known, aged.other, newest, batch.index)
+        n_besides = n_forecast + turn.n_distances + aged.n_distances + n_following
+        if n_besides:
+            start = start.plus(n_besides)
+        start = assigned_by(turn.newest, start, batch, answering)
+        window = aged.window.followed_by(newest, start.newest)
+        done = learn_from(
+            window, start, known, batch.index, settings, self.seed, centroids,
+            has_drifted=has_drifted,
+        )  # fmt: skip
+        if turn.has_begun and known.trial.is_fresh:
+            done = self._best(done, aged.window, known, batch, newest, current, centroids)
+        if turn.has_switched:
+            window = seen_by(centroids, aged.window, newest, limits)
+        before = Before(lineage, centroids, remembered, known.estimates, known.step)
         tracked = track(
-            before, arrival, tested, window, fit, batch.index, swapped=swapped, limits=limits
-        )
+            before, arrival, tested, window, done.fit, batch.index,
+            swapped=done.swapped, limits=limits,
+        )  # fmt: skip
         choice = known.k_choice
         if settings.follows_k or choice.events:
             tracked, choice = follow(known, before, tracked, settings, batch.index)
         # Only here, so that an exception changes nothing.
         self.learned, step = record(
-            known,
-            batch,
-            arrival,
-            found,
-            tracked,
-            begun,
-            limits,
-            kept,
-            tested.n_far,
-            rest,
-            choice,
-        )
+            known, batch, arrival, done.found, tracked, begun, limits, kept, tested.n_far,
+            done.rest, choice, turn.memory,
+        )  # fmt: skip
         return step
 
     def _with_rho_choice(self, known: State, batch: Batch) -> tuple[State, int]:
@@ -188,41 +206,57 @@ class FSKM(StreamModel):
 
         And the number of distances that it took.
         """
-        if not self.settings.chooses_rho:
-            return known._replace(rho_choice=None) if known.rho_choice else known, 0
-        assert known.centroids is not None
-        partition = known.window.partition
-        if known.rho_choice is None or partition is None or partition.sums is None:
-            # rho was given until now
-            return known._replace(rho_choice=known.rho_choice or RhoChoice()), 0
-        limits = self.settings.limits
-        choice = known.rho_choice.after(known.window, batch, known.centroids, limits)
-        n_distances = len(RHOS) * batch.n_points * len(known.centroids)
+        choices, choice = self.settings.choices, known.rho_choice
+        if not choices:
+            return known._replace(rho_choice=None) if choice else known, 0
+        whole = whole_memory(known)
+        partition = whole.window.partition
+        if choice is None or choice.choices != choices:  # rho was given until now, or another word
+            return known._replace(rho_choice=RhoChoice((0.0,) * len(choices), choices)), 0
+        if partition is None or partition.sums is None:
+            return known, 0
+        choice = choice.after(whole.window, batch, whole.centroids, self.settings.limits)
+        n_distances = len(choices) * batch.n_points * len(whole.centroids)
         return known._replace(rho_choice=choice), n_distances
 
-    def _aged(self, known: State, elapsed: float, kept: float) -> Window:
-        """Return the window without the batches that are due, the others by `elapsed` older.
+    def _followed(
+        self, known: State, other: Contender, newest: Remembered, index: int
+    ) -> tuple[State, int]:
+        """Return what is known once the memory that does not answer has learned the batch."""
+        other, n_distances = keep_up(
+            other, newest, generator_for(self.seed, index, 4), self.settings.limits,
+            keep_sums=known.rho_choice is not None,
+        )  # fmt: skip
+        return known._replace(trial=known.trial._replace(other=other)), n_distances
 
-        At a drift they become as much older as leaves them the share of weight to be kept.
-        """
-        settings, choice = self.settings, known.rho_choice
-        if settings.tail is not None:
-            aged = known.window.aged(
-                elapsed, settings.oldest_age, settings.max_batches,
-                rho=settings.first_rho, tail=settings.tail,
-            )  # fmt: skip
-            return aged.reduced(kept)
-        # Where rho is chosen, what is forgotten must not come back with a longer memory.
-        older = elapsed if kept == 1.0 else elapsed + ages_to_keep(kept, settings.first_rho)
-        rho = settings.first_rho if choice is None else choice.rho
-        return known.window.aged(older, settings.oldest_age, settings.max_batches, rho=rho)
+    def _best(
+        self,
+        done: Converged,
+        aged: Window,
+        known: State,
+        batch: Batch,
+        newest: Remembered,
+        current: LloydResult | None,
+        before: Centroids,
+    ) -> Converged:
+        """Return the better end of Lloyd: that one, or from C^0, the K-means on the batch alone."""
+        settings, index = self.settings, batch.index
+        assert known.centroids is not None
+        start = start_current(
+            Clusters(known.centroids, aged.cluster_masses(len(known.centroids))),
+            current_of(batch, current, len(known.centroids), settings, self.seed),
+            lambda: generator_for(self.seed, index, 1),
+        )
+        window = aged.followed_by(newest, start.newest)
+        anew = learn_from(
+            window, start, known, index, settings, self.seed, before, has_drifted=True
+        )
+        return anew.after(done) if anew.fit.error < done.fit.error else done.after(anew)
 
     def _start(
         self, centroids: Centroids, aged: Window, batch: Batch, current: LloydResult | None
     ) -> Start:
-        """Return where Lloyd starts: PC, CC, WI or HI."""
-        if self.settings.init == "previous":  # which looks at neither w* nor C^0
-            return Start(centroids)
+        """Return where Lloyd starts: CC, WI or HI."""
         start = INITIALISATIONS[self.settings.init](
             Clusters(centroids, aged.cluster_masses(len(centroids))),
             current_of(batch, current, len(centroids), self.settings, self.seed),
@@ -232,23 +266,83 @@ class FSKM(StreamModel):
         placed = self.settings.limits.metric.centroids(start.centroids, centroids)
         return start._replace(centroids=placed)
 
-    def _condensed(
-        self, known: State, aged: Window, batch: Batch, centroids: Centroids
-    ) -> tuple[Window, int]:
-        """Return the window with old batches as means where settings say so, and the distances."""
-        settings, n_distances = self.settings, 0
-        if settings.tail is not None and aged.batches:
-            ages_before = known.window.ages[-len(aged) :]
-            thinned = thin(aged, ages_before, centroids, settings.limits)
-            aged, n_distances = thinned.window, thinned.n_distances
-        if settings.max_points is None:
-            return aged, n_distances
-        found = summarise(
-            aged,
-            max(settings.max_points - batch.n_points, settings.max_points // 2),
-            centroids,
-            settings.limits,
-            oldest_age=settings.oldest_age,
-            max_batches=settings.max_batches,
+
+class Aged(NamedTuple):
+    """The windows that a batch is to join, and the distances that it took to thin them."""
+
+    window: Window
+    other: Contender | None  # that does not answer
+    n_distances: int
+
+
+def age(known: State, batch: Batch, settings: Settings, kept: float) -> Aged:
+    """Let the time pass until the batch, for all that is remembered.
+
+    At a drift the batches keep the share `kept` of their weight.
+    """
+    other = known.trial.other
+    is_fresh = known.trial.is_fresh
+    window = _aged(known, known.window, batch, settings, kept=kept, is_fresh=is_fresh)
+    made: dict[Remembered, Remembered] = {}  # so that both memories share what they remember
+    assert known.centroids is not None
+    has_two = other is not None
+    n_distances = 0
+    if settings.tail is not None or settings.max_points is not None:
+        window, n_distances = _condensed(
+            window, known.window, known.centroids, batch, settings, made, has_two=has_two
         )
-        return found.window, n_distances + found.n_distances
+    if other is not None:
+        aged = _aged(known, other.window, batch, settings, kept=1.0, is_fresh=not is_fresh)
+        aged, n_more = _condensed(
+            aged, other.window, other.centroids, batch, settings, made, has_two=has_two
+        )
+        other, n_distances = other._replace(window=aged), n_distances + n_more
+    return Aged(window, other, n_distances)
+
+
+def _aged(
+    known: State, window: Window, batch: Batch, settings: Settings, *, kept: float, is_fresh: bool
+) -> Window:
+    """Return a window without the batches that are due, the others older."""
+    elapsed, most = batch.elapsed, settings.max_batches
+    if is_fresh:
+        rho = FRESH_RHO if settings.choices else min(FRESH_RHO, settings.first_rho)
+        return window.aged(elapsed, max_batches_for(rho), most, rho=rho)
+    choice = known.rho_choice
+    speeds = Speeds(settings.first_rho, settings.tail) if choice is None else choice.best
+    if speeds.tail is not None or settings.has_trials:
+        older = window.aged(elapsed, settings.oldest_age, most, rho=speeds.rho, tail=speeds.tail)
+        return older.reduced(kept)
+    # Where rho is chosen, what is forgotten must not come back with a longer memory.
+    elapsed += ages_to_keep(kept, settings.first_rho)
+    return window.aged(elapsed, settings.oldest_age, most, rho=speeds.rho)
+
+
+def _condensed(
+    aged: Window,
+    before: Window,
+    centroids: Centroids,
+    batch: Batch,
+    settings: Settings,
+    made: dict[Remembered, Remembered],
+    *,
+    has_two: bool,
+) -> tuple[Window, int]:
+    """Return a window with old batches as means where settings say so, and the distances."""
+    n_distances = 0
+    if settings.tail is not None and aged.batches:
+        ages_before = before.ages[-len(aged) :]
+        thinned = thin(aged, ages_before, centroids, settings.limits, made)
+        aged, n_distances = thinned.window, thinned.n_distances
+    if settings.max_points is None:
+        return aged, n_distances
+    most = max(settings.max_points - batch.n_points, settings.max_points // 2)
+    found = summarise(
+        aged,
+        max(most // 2, len(centroids)) if has_two else most,
+        centroids,
+        settings.limits,
+        oldest_age=settings.oldest_age,
+        max_batches=settings.max_batches,
+    )
+    return found.window, n_distances + found.n_distances

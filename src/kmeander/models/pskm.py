@@ -13,11 +13,11 @@ from kmeander.kmeans.lloyd import LloydResult, fit_window
 from kmeander.kmeans.starts import Clusters, Start, start_current
 from kmeander.kmeans.window import Window
 from kmeander.models.base import StreamModel
+from kmeander.models.beginning import begin
 from kmeander.models.settings import MetricName, PrivilegedSettings
 from kmeander.models.stages import (
     Searched,
     assigned_by,
-    begin,
     checked_batch,
     current_of,
     look_for_changes,
@@ -123,7 +123,7 @@ class PSKM(StreamModel):
                 lambda: generator_for(self.seed, batch.index, 1),
             )
             window = Window(settings.first_rho)
-        start = assigned_by(arrival, start, batch, known.centroids)
+        start = assigned_by(arrival.partition, start, batch, known.centroids)
         window = window.joined_by(
             batch.points, batch.weights, start.newest, batch.within, batch.handle
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypedDict
 
 from kmeander.arguments import is_finite, one_of, share_kept, whole_number
 from kmeander.exceptions import ArgumentError, argument
-from kmeander.kmeans.forgetting import FAST, LONGEST_TAIL, TAIL, Tail, max_batches_for
+from kmeander.kmeans.forgetting import LONGEST_TAIL, Tail, max_batches_for
 from kmeander.kmeans.lloyd import Limits
 from kmeander.kmeans.local_search import Refinement, refinement_of
 from kmeander.kmeans.metric import Metric, metric_of
@@ -19,20 +19,17 @@ from kmeander.models.cluster_range import (
     checked_count,
     fixed_count,
 )
-from kmeander.models.rho_choice import LONGEST
+from kmeander.models.rho_choice import CHOICES, FIRST, Speeds
 from kmeander.preparation import Preparation, preparation_of
 
-FORGETTING = ("fixed", "adaptive")
+FORGETTING = ("fixed", "adaptive", "on-trial")
 
 # The words that signatures take, for editors and type checkers.
 Init = Literal["previous", "hungarian", "weighted", "current"]
 Rho = float | Literal["auto", "two-speed"]
 Refine = Literal["swaps", "split-merge"] | int | None
-Forgetting = Literal["adaptive", "fixed"]
+Forgetting = Literal["adaptive", "on-trial", "fixed"]
 MetricName = Literal["euclidean", "cosine"]
-
-# Words for rho, and the one that they begin with.
-FIRST_RHO = {"auto": LONGEST, "two-speed": FAST}
 
 # What measures best (docs/decisions): the defaults of everything that people meet.
 DEFAULTS: dict[str, Any] = {
@@ -92,7 +89,9 @@ class PrivilegedSettings:
     # Nothing is forgotten between two drifts, and nothing searched.
     first_rho: float = field(init=False, repr=False, compare=False, default=1.0)
     tail: Tail | None = field(init=False, repr=False, compare=False, default=None)
-    chooses_rho: bool = field(init=False, repr=False, compare=False, default=False)
+    choices: tuple[Speeds, ...] = field(init=False, repr=False, compare=False, default=())
+    # Whether an alarm begins a second memory.
+    has_trials: bool = field(init=False, repr=False, compare=False, default=False)
     refinement: Refinement = field(
         init=False, repr=False, compare=False, default=Refinement(0, splits=False)
     )
@@ -157,23 +156,25 @@ class Settings(PrivilegedSettings):
     def __post_init__(self) -> None:
         one_of("init", self.init, INITIALISATIONS)
         one_of("forgetting", self.forgetting, FORGETTING)
-        if isinstance(self.rho, str) and self.rho not in FIRST_RHO:
+        if isinstance(self.rho, str) and self.rho not in CHOICES:
             raise ArgumentError(
                 f'{argument("rho")} must be a number in (0, 1], "auto" or "two-speed", got '
                 f"{self.rho!r}."
             )
-        rho = FIRST_RHO[self.rho] if isinstance(self.rho, str) else share_kept(self.rho)
-        is_two_speed = self.rho == "two-speed"
+        word = self.rho if isinstance(self.rho, str) else None
+        first = Speeds(share_kept(self.rho)) if word is None else FIRST[word]
+        rho = first.rho
         max_batches = self._checked_max_batches(rho)
         super().__post_init__()
         vars(self).update(
-            rho=self.rho if isinstance(self.rho, str) else rho,
+            rho=rho if word is None else word,
             max_batches=max_batches,
             refinement=refinement_of(self.refine),
             first_rho=rho,
-            tail=TAIL if is_two_speed else None,
-            chooses_rho=self.rho == "auto",
-            oldest_age=LONGEST_TAIL if is_two_speed else _oldest_age(rho),
+            tail=first.tail,
+            choices=() if word is None else CHOICES[word],
+            has_trials=self.forgetting == "on-trial",
+            oldest_age=_oldest_age(rho) if first.tail is None else LONGEST_TAIL,
             max_points=self._checked_max_points(),
         )
 

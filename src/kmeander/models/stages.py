@@ -10,26 +10,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kmeander import _kernel
 from kmeander.arguments import generator_for
-from kmeander.arrays import Centroids, Points, checked_centroids, frozen, frozen_copy
+from kmeander.arrays import Centroids, checked_centroids, frozen_copy
 from kmeander.exceptions import InputError, InputTypeError, argument
 from kmeander.kmeans.lloyd import Limits, LloydResult, WindowFit, fit_window
 from kmeander.kmeans.local_search import Rest, split_and_merge, swap_centroids
 from kmeander.kmeans.metric import Metric
-from kmeander.kmeans.seeding import draw_seeds, kmeans
+from kmeander.kmeans.seeding import kmeans
 from kmeander.kmeans.starts import Current, Start
-from kmeander.kmeans.window import Window
+from kmeander.kmeans.window import Remembered, Window
 from kmeander.models.describing import remembered
-from kmeander.models.k_choice import first_clusters
 from kmeander.models.k_state import KChoice
 from kmeander.models.settings import PrivilegedSettings
 from kmeander.models.state import State
 from kmeander.records import Batch, Step
 from kmeander.tracking.change_test import BatchChanges, Chapter
 from kmeander.tracking.drift_test import BASELINE_SIZE, DriftTest
-from kmeander.tracking.lineage import Lineage
 from kmeander.tracking.modality import LABELS_PER_CLUSTER, LEAST_DECAY, Misfits, misfits
-from kmeander.tracking.tracker import Tracked, variance_of
+from kmeander.tracking.tracker import Tracked
 
 # Of rows of length 1, but for the rounding of those in single precision.
 LONGEST_MEAN = 1 + 1e-6
@@ -121,74 +120,6 @@ def seen_from(known: State, previous: ArrayLike, settings: PrivilegedSettings) -
     )
 
 
-def begin(
-    known: State,
-    batch: Batch,
-    settings: PrivilegedSettings,
-    seed: int,
-    begun: float,
-    *,
-    wait: bool = True,
-) -> tuple[State, Step]:
-    """Learn the first K distinct points, or keep what there is and wait."""
-    points, weights = known.with_waiting(batch)
-    n_clusters, limits = settings.clusters.low, settings.limits
-    rng = generator_for(seed, batch.index)
-    seeds = draw_seeds(points, weights, n_clusters, rng, limits.threads)
-    n_surplus = n_clusters - len(seeds.rows)
-    if wait and n_surplus > 0:
-        # Every point is one of the seeds: they are kept, with the weight each stands for.
-        masses = np.bincount(seeds.partition.labels, weights, len(seeds.rows)).astype(np.float64)
-        first_time, last_time = batch.times or (None, None)
-        step = Step(
-            index=batch.index,
-            n_points=batch.n_rows,
-            n_means=batch.n_means,
-            waiting=True,
-            rho=known.window.share_kept,
-            n_batches=0,
-            mass=float(masses.sum()),
-            n_distances=seeds.n_distances,
-            n_distances_plain=seeds.n_distances_plain,
-            first_time=first_time,
-            last_time=last_time,
-            seconds=perf_counter() - begun,
-        )
-        kept: Points = points[seeds.rows]
-        kept.flags.writeable = False
-        learned = State(
-            window=known.window,
-            n_steps=batch.index + 1,
-            n_features=points.shape[1],
-            waiting_points=kept,
-            waiting_weights=frozen(masses),
-            waiting_within=known.within(batch) or 0.0,
-            concept=batch.concept,
-            step=step,
-            rho_choice=known.rho_choice,
-            preparation=known.preparation,
-            memory=known.memory,
-        )
-        return learned, step
-    # Where there are too few distinct points (fit only) the surplus centroids lie on the first: a
-    # tie goes to the lowest index, so they stay without mass.
-    surplus = np.repeat(seeds.centroids[:1], n_surplus, axis=0)
-    centroids = limits.metric.centroids(np.concatenate([seeds.centroids, surplus]))
-    start = Start(centroids, seeds.n_distances, seeds.n_distances_plain)
-    partition = seeds.partition if n_surplus == 0 else None
-    window = Window(settings.first_rho, tail=settings.tail).joined_by(
-        points, weights, partition, known.within(batch)
-    )
-    found = search(window, start, settings, seed, batch.index)
-    fit, swapped, rest = converge(found, settings, seed, batch.index, known)
-    if settings.follows_k:
-        fit, swapped = first_clusters(fit, settings.clusters, seed, batch.index, limits), ()
-    lineage = Lineage.begun(fit.centroids, batch.index, variance_of(fit))
-    chapter = Chapter.first(fit.window, fit.centroids, lineage.ids, settings.season)
-    tracked = Tracked(lineage, fit, chapter, swapped)
-    return record(known, batch, None, found, tracked, begun, limits, rest=rest)
-
-
 def look_for_changes(
     known: State, batch: Batch, arrival: DriftTest, settings: PrivilegedSettings
 ) -> BatchChanges:
@@ -218,7 +149,7 @@ def current_of(
     return found
 
 
-def assigned_by(arrival: DriftTest, start: Start, batch: Batch, before: Centroids) -> Start:
+def assigned_by(newest: _kernel.Partition, start: Start, batch: Batch, before: Centroids) -> Start:
     """Return the start with the assignment of the batch that the drift test has made.
 
     It holds where Lloyd begins at the centroids before the batch; the test then counts as the
@@ -227,7 +158,7 @@ def assigned_by(arrival: DriftTest, start: Start, batch: Batch, before: Centroid
     if start.centroids is not before:
         return start
     n_measured = batch.n_points * len(before)  # which a plain Lloyd counts among its passes
-    return Start(before, start.n_distances + n_measured, start.n_distances_plain, arrival.partition)
+    return Start(before, start.n_distances + n_measured, start.n_distances_plain, newest)
 
 
 class Searched(NamedTuple):
@@ -256,33 +187,55 @@ def search(
     return Searched(found.window, start, found.swapped)
 
 
-class Converged(NamedTuple):
-    """Where Lloyd ended, split-merge included."""
+def seen_by(centroids: Centroids, aged: Window, newest: Remembered, limits: Limits) -> Window:
+    """Return the window with a batch, all batches before it divided by these centroids."""
+    if not aged.batches:
+        return aged.followed_by(newest)
+    return fit_window(aged, centroids, limits, only_assign=True).window.followed_by(newest)
 
+
+class Converged(NamedTuple):
+    """Where local search and Lloyd ended."""
+
+    found: Searched
     fit: WindowFit
     swapped: tuple[int, ...]  # clusters whose centroid was put elsewhere by any search
     rest: Rest  # of split-merge, from now on
 
+    def after(self, other: Converged) -> Converged:
+        """Return the same, with the distances of another try."""
+        start, fit = other.found.start, other.fit
+        more = self.found.start.plus(
+            start.n_distances + fit.n_distances, start.n_distances_plain + fit.n_distances_plain
+        )
+        return self._replace(found=self.found._replace(start=more))
 
-def converge(
-    found: Searched,
+
+def learn_from(
+    window: Window,
+    start: Start,
+    known: State,
+    index: int,
     settings: PrivilegedSettings,
     seed: int,
-    index: int,
-    known: State,
+    before: Centroids | None,
     *,
     has_drifted: bool = False,
 ) -> Converged:
-    """Run Lloyd, and split-merge after it where the settings ask for it and it does not rest."""
-    before, keep_sums = known.centroids, known.rho_choice is not None
+    """Search where the settings ask for it, run Lloyd, and split-merge where that does not rest.
+
+    How far the centroids end from `before` is found on the way.
+    """
+    found = search(window, start, settings, seed, index)
+    keep_sums = known.rho_choice is not None
     fit = fit_window(
         found.window, found.start.centroids, settings.limits, before=before, keep_sums=keep_sums
     )
     if not settings.refinement.splits:
-        return Converged(fit, found.swapped, known.rest)
+        return Converged(found, fit, found.swapped, known.rest)
     rest = Rest() if has_drifted else known.rest
     if rest.n_left > 0:
-        return Converged(fit, found.swapped, rest._replace(n_left=rest.n_left - 1))
+        return Converged(found, fit, found.swapped, rest._replace(n_left=rest.n_left - 1))
     fit, elsewhere = split_and_merge(
         fit,
         generator_for(seed, index, 3),
@@ -291,7 +244,7 @@ def converge(
         keep_sums=keep_sums,
     )
     swapped = tuple(sorted({*found.swapped, *elsewhere}))
-    return Converged(fit, swapped, rest.after(has_found=bool(elsewhere)))
+    return Converged(found, fit, swapped, rest.after(has_found=bool(elsewhere)))
 
 
 def record(
@@ -306,6 +259,7 @@ def record(
     n_far: int = 0,
     rest: Rest = Rest(),  # noqa: B008  # a tuple
     choice: KChoice = KChoice(),  # noqa: B008  # a tuple
+    answered_by: str | None = None,
 ) -> tuple[State, Step]:
     """Write down what happened: what is known from now on, and the Step."""
     fit = tracked.fit
@@ -372,6 +326,7 @@ def record(
         asleep=asleep,
         dropped=lineage.dropped,
         ended=ended,
+        memory=answered_by,
         filled=None,
         first_time=first_time,
         last_time=last_time,
@@ -390,6 +345,7 @@ def record(
         expected_error=fit.expected_error,
         estimates=estimates,
         rho_choice=known.rho_choice,
+        trial=known.trial,
         rest=rest,
         lineage=lineage,
         chapter=tracked.chapter,

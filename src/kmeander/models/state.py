@@ -11,11 +11,13 @@ import numpy as np
 from kmeander.arrays import Centroids, Labels, Points, Weights, frozen
 from kmeander.kmeans.lloyd import Limits, fit_window
 from kmeander.kmeans.local_search import Rest
-from kmeander.kmeans.window import Window
+from kmeander.kmeans.stored_window import state_of, window_from
+from kmeander.kmeans.window import Remembered, Window
 from kmeander.meaning.memory import Memory
 from kmeander.models.k_state import KChoice
-from kmeander.models.rho_choice import RhoChoice
+from kmeander.models.rho_choice import RhoChoice, Speeds
 from kmeander.models.settings import PrivilegedSettings
+from kmeander.models.trial import Contender, Trial
 from kmeander.preparation import FittedPreparation
 from kmeander.records import Batch, Step
 from kmeander.tracking.change_test import Chapter
@@ -40,6 +42,7 @@ class State(NamedTuple):
     expected_error: float | None = None
     estimates: tuple[Estimate, ...] = ()
     rho_choice: RhoChoice | None = None  # where the model chooses rho itself
+    trial: Trial = Trial()  # where an alarm begins a second memory
     rest: Rest = Rest()  # of split-merge, where the model uses it
     lineage: Lineage | None = None  # None as long as there are no centroids
     chapter: Chapter | None = None  # the same, and in a state of before there were any
@@ -50,7 +53,8 @@ class State(NamedTuple):
     @classmethod
     def empty(cls, settings: PrivilegedSettings) -> State:
         """Return the state of a model that has seen nothing."""
-        choice = RhoChoice() if settings.chooses_rho else None
+        choices = settings.choices
+        choice = RhoChoice((0.0,) * len(choices), choices) if choices else None
         return cls(Window(settings.first_rho, tail=settings.tail), rho_choice=choice)
 
     def with_waiting(self, batch: Batch) -> tuple[Points, Weights | None]:
@@ -86,16 +90,25 @@ class State(NamedTuple):
         if self.centroids is None:
             return self
         assert self.lineage is not None
+        keep_sums, made = self.rho_choice is not None, dict[Remembered, Remembered]()
         fit = fit_window(
-            self.window.rescaled(factors, limits.metric),
+            self.window.rescaled(factors, limits.metric, made),
             limits.metric.centroids(frozen(self.centroids * factors)),
             limits,
-            keep_sums=self.rho_choice is not None,
+            keep_sums=keep_sums,
         )
+        trial, other = self.trial, self.trial.other
+        if other is not None:
+            places = limits.metric.centroids(frozen(other.centroids * factors))
+            window = other.window.rescaled(factors, limits.metric, made)
+            anew = fit_window(window, places, limits, keep_sums=keep_sums)
+            other = Contender(anew.window, anew.centroids, anew.expected_error, other.score)
+            trial = trial._replace(other=other)
         return self._replace(
             window=fit.window,
             centroids=fit.centroids,
             expected_error=fit.expected_error,
+            trial=trial,
             lineage=self.lineage.rescaled(factors, fit.centroids, limits.metric),
             chapter=None
             if self.chapter is None
@@ -110,7 +123,7 @@ class State(NamedTuple):
             "n_steps": self.n_steps,
             "n_features": self.n_features,
             "centroids": self.centroids,
-            "window": self.window.state(),
+            "window": state_of(self.window),
             "waiting_points": self.waiting_points,
             "waiting_weights": self.waiting_weights,
             "waiting_within": self.waiting_within,
@@ -119,6 +132,7 @@ class State(NamedTuple):
             "expected_error": self.expected_error,
             "usual": [[known.epsilon, known.se] for known in self.estimates],
             "ladder": None if self.rho_choice is None else list(self.rho_choice.scores),
+            "trial": self.trial.state(self.window),
             "rest": list(self.rest),
             "lineage": None if self.lineage is None else self.lineage.state(),
             "chapter": None if self.chapter is None else self.chapter.state(),
@@ -128,15 +142,19 @@ class State(NamedTuple):
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> State:
-        """Make a state of what `to_dict` returned; one of an early version may lack some of it."""
+    def from_dict(cls, plain: Mapping[str, Any], choices: tuple[Speeds, ...] = ()) -> State:
+        """Make a state of what `to_dict` returned; one of an early version may lack some of it.
+
+        `choices` are those that rho is chosen among.
+        """
         # Arrays from a pickle can be written to; nothing here may.
         for array in (plain["centroids"], plain["waiting_points"], plain["waiting_weights"]):
             if array is not None:
                 array.flags.writeable = False
         step, lineage = _step_and_lineage(plain)
+        window, ladder = window_from(plain["window"]), plain.get("ladder")
         return cls(
-            window=Window.from_state(plain["window"]),
+            window=window,
             n_steps=plain["n_steps"],
             n_features=plain["n_features"],
             centroids=plain["centroids"],
@@ -147,7 +165,8 @@ class State(NamedTuple):
             step=step,
             expected_error=plain.get("expected_error"),
             estimates=tuple(Estimate(*known) for known in plain.get("usual", ())),
-            rho_choice=RhoChoice(tuple(plain["ladder"])) if plain.get("ladder") else None,
+            rho_choice=RhoChoice(tuple(ladder), choices) if ladder and choices else None,
+            trial=Trial.from_state(plain.get("trial"), window),
             rest=Rest(*plain.get("rest", ())),
             lineage=lineage,
             chapter=Chapter.from_state(plain["chapter"]) if plain.get("chapter") else None,

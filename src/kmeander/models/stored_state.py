@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,6 @@ from kmeander.arrays import LARGEST_VALUE
 from kmeander.exceptions import InputError
 from kmeander.meaning.stored_memory import check_memory
 from kmeander.models.cluster_range import ClusterRange
-from kmeander.models.rho_choice import RHOS
 from kmeander.models.stored_k_choice import check_k_choice
 from kmeander.plain_values import PlainValues, is_number, is_whole
 from kmeander.preparation.stored_preparation import check_preparation
@@ -26,10 +25,11 @@ _HEAVIEST = 1e45  # of a mean that stands for any number of rows
 _Batch = tuple[NDArray[Any], NDArray[np.float64] | None]
 
 
-def check_state(plain: Mapping[str, Any], clusters: ClusterRange) -> None:
+def check_state(plain: Mapping[str, Any], clusters: ClusterRange, n_choices: int = 0) -> None:
     """Refuse a state whose parts are not of the kinds, shapes and sizes that belong together.
 
-    That the numbers are those that some stream leads to is not asked.
+    That the numbers are those that some stream leads to is not asked. Where rho is chosen it is
+    among `n_choices`.
     """
     # Rows that a preparation keeps may lack values, which are NaN there.
     _refuse_nan({name: plain[name] for name in plain if name != "preparation"}, "it")
@@ -44,8 +44,8 @@ def check_state(plain: Mapping[str, Any], clusters: ClusterRange) -> None:
     state.number("waiting_within", ... if "waiting_within" in plain else 0.0, least=0.0)
     state.items("usual", (), each=_is_estimate, rule="pairs of numbers")
     scores = state.items("ladder", None, each=is_number, rule="finite numbers")
-    if scores is not None and len(scores) != len(RHOS):
-        raise InputError(f"it has ladder of {len(scores)} numbers, which must be {len(RHOS)}.")
+    if scores is not None and n_choices and len(scores) != n_choices:
+        raise InputError(f"it has ladder of {len(scores)} numbers, which must be {n_choices}.")
     rest = state.items("rest", (), each=is_whole, rule="whole numbers")
     if rest and (len(rest) != 2 or min(rest) < 0):
         raise InputError(f"it has rest {rest!r}, which must be two numbers of at least 0.")
@@ -57,8 +57,11 @@ def check_state(plain: Mapping[str, Any], clusters: ClusterRange) -> None:
     waiting = _places(state, "waiting_points", (None, d), None)
     if waiting is not None:
         _weights(state, "waiting_weights", len(waiting), ...)
-    n_batches = _check_window(state.inside("window"), n_clusters, d)
-    if (centroids is None) != (n_batches == 0):
+    batches = _check_window(state.inside("window"), n_clusters, d)
+    trial = state.inside("trial", None)
+    if trial is not None:
+        _check_trial(trial, batches, d)
+    if (centroids is None) != (not batches):
         raise InputError("it has centroids without a window, or a window without centroids.")
     lineage = state.inside("lineage", None)
     if lineage is not None and centroids is not None:
@@ -79,8 +82,34 @@ def check_state(plain: Mapping[str, Any], clusters: ClusterRange) -> None:
         check_k_choice(state.inside("k_choice"), n_clusters, d)
 
 
-def _check_window(window: PlainValues, k: int, d: int | None) -> int:
-    """Check the batches and what is known of their points; return how many there are."""
+def _check_trial(trial: PlainValues, batches: list[_Batch], d: int | None) -> None:
+    """Check the memory that does not answer; `batches` are those of the one that does."""
+    trial.truth("is_fresh")
+    trial.number("score", least=0.0)
+    trial.whole("n_batches", least=0)
+    first = trial.items("first_errors", each=_is_age, rule="numbers of at least 0")
+    if len(first) != 2:
+        raise InputError(f"it has first_errors of {len(first)} numbers, which must be 2.")
+    other = trial.inside("other", None)
+    if other is None:
+        return
+    n_shared = other.whole("n_shared", least=0)
+    if n_shared > len(batches):
+        raise InputError(f"it shares {n_shared} batches of {len(batches)}.")
+    k = len(_places(other, "centroids", (None, d), ...))  # another one if K was changed since
+    other.number("expected_error", None, least=0.0)
+    other.number("score", least=0.0)
+    if not _check_window(other.inside("window"), k, d, batches[len(batches) - n_shared :]):
+        raise InputError("it has a second memory without batches.")
+
+
+def _check_window(
+    window: PlainValues, k: int, d: int | None, newest: Sequence[_Batch] = ()
+) -> list[_Batch]:
+    """Check the batches and what is known of their points; return them.
+
+    `newest` are those that stand elsewhere.
+    """
     rho = window.number("rho", ..., least=0.0)
     if not 0 < rho <= 1:
         raise InputError(f"it has rho {rho:g}, which must lie in (0, 1].")
@@ -97,7 +126,7 @@ def _check_window(window: PlainValues, k: int, d: int | None) -> int:
         window.items(name, ..., each=lambda _: True, rule="one for each batch")
         for name in ("points", "weights", "summaries")
     )
-    if not len(ages) == len(all_points) == len(all_weights) == len(summaries):
+    if not len(ages) - len(newest) == len(all_points) == len(all_weights) == len(summaries):
         raise InputError("its window has ages, points, weights and summaries of unlike numbers.")
     batches: list[_Batch] = []
     for points, weights, summary in zip(all_points, all_weights, summaries, strict=True):
@@ -109,8 +138,9 @@ def _check_window(window: PlainValues, k: int, d: int | None) -> int:
             hidden.number("within", ..., least=0.0)
             hidden.whole("n_batches", ..., least=1)
             hidden.number("span", ..., least=0.0)
+    batches += newest
     _check_partition(window, batches, k, d)
-    return len(batches)
+    return batches
 
 
 def _check_partition(window: PlainValues, batches: list[_Batch], k: int, d: int | None) -> None:

@@ -29,7 +29,17 @@ Ids = NDArray[np.int64]
 # Fields of a Step that are not written and do not count in comparisons.
 _IN_MEMORY = {"seconds", "ended", "names", "columns"}
 # Those that are only written where there is something.
-_WHERE_KNOWN = {"filled", "first_time", "last_time", "profiles"}
+_WHERE_KNOWN = {"memory", "filled", "first_time", "last_time", "profiles"}
+
+
+# What `memory` may be.
+_MEMORIES = ("whole", "fresh")
+
+
+def _checked_memory(value: Any) -> str:
+    if value not in _MEMORIES:
+        raise InputError(f"there is no memory {shown(value)}.")
+    return str(value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,6 +134,9 @@ class Step:
     ended : tuple of (int, int)
         All ids that have no row now, each with the id of the cluster that it is part of now, or -1,
         for `remap`. In memory only, as it grows: `events` and `dropped` have those of this batch.
+    memory : {"whole", "fresh"} or None
+        Which memory answered, with ``forgetting="on-trial"``: all errors, masses and the window are
+        its own. None with any other forgetting, and in that case not written.
     n_means : int or None
         Number of weighted means as which the batch came, and by which it is remembered; None where
         it came as the rows themselves.
@@ -182,6 +195,7 @@ class Step:
     asleep: tuple[tuple[int, int], ...] = ()
     dropped: tuple[tuple[int, int], ...] = ()
     ended: tuple[tuple[int, int], ...] = ()
+    memory: str | None = None
     n_means: int | None = None
     filled: dict[str, int] | None = None
     first_time: str | None = None
@@ -303,6 +317,7 @@ class Step:
             "events": each_of(Event.from_dict, "events"),
             "why": Explanation.from_dict,
             "noise": lambda known: Noise(**record_values(Noise, known, "the noise")),
+            "memory": _checked_memory,
             "first_time": checked_text,
             "last_time": checked_text,
             "profiles": lambda known: Profiles(

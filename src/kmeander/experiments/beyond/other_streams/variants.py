@@ -6,6 +6,7 @@ exchanged while it learns, such as ``switches={"kmeander.kmeans.local_search.CAN
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 from kmeander.exceptions import InputError
 from kmeander.experiments.beyond import contestants
 from kmeander.experiments.beyond.contestants import DEFAULT, MINI_BATCH
+from kmeander.models.rho_choice import TWO_SPEEDS
 from kmeander.models.settings import DEFAULTS, IN_PAPER
 
 
@@ -91,11 +93,33 @@ NAMED = {
     )
 }
 
+# What may become the default, and that with one part taken out or exchanged.
+ON_TRIAL = "on trial"
+_ON_TRIAL: dict[str, Any] = {
+    "init": "previous", "rho": "two-speed", "refine": "split-merge", "forgetting": "on-trial",
+}  # fmt: skip
+_SPEEDS, _TRIAL = "kmeander.models.settings.CHOICES", "kmeander.models.trial"
+_SECOND = "kmeander.models.second_memory"
+
 # Variants of the default, each with one part taken out or exchanged: one line each.
 ABLATIONS = {
     variant.name: variant
     for variant in (
         *(Variant.of_default(name, **changed) for name, changed in contestants.ABLATIONS.items()),
+        Variant(ON_TRIAL, _ON_TRIAL),
+        Variant("on trial, no second memory", {**_ON_TRIAL, "forgetting": "fixed"}),
+        Variant("on trial, past forgotten for good", {**_ON_TRIAL, "forgetting": "adaptive"}),
+        Variant("on trial, rho = 0.6", {**_ON_TRIAL, "rho": 0.6}),
+        Variant("on trial, swaps alone", {**_ON_TRIAL, "refine": "swaps"}),
+        Variant(
+            "on trial, one pair of speeds", _ON_TRIAL, {_SPEEDS: {"two-speed": TWO_SPEEDS[1:2]}}
+        ),
+        Variant(
+            "on trial, fresh always believed",
+            _ON_TRIAL,
+            {"kmeander.models.trial._BETTER": math.inf},
+        ),
+        Variant("on trial, no end", _ON_TRIAL, {f"{_SECOND}._LONGEST_TRIAL": math.inf}),
     )
 }
 OF_DEFAULT = {DEFAULT: Variant.of_default(DEFAULT), **ABLATIONS}
