@@ -20,7 +20,7 @@ from kmeander.records import Batch
 from kmeander.records.event_time import as_text
 from kmeander.spark.columns import unequal_lengths
 from kmeander.spark.memory import bytes_to_spare
-from kmeander.spark.rows import REJECTED, ReadRows, RowReader
+from kmeander.spark.rows import REJECTED, LearnableRows, RowReader
 from kmeander.spark.sessions import parallelism, records_of
 
 _LOG = logging.getLogger("kmeander.spark")
@@ -280,13 +280,13 @@ class _Sender:
         context = TaskContext.get()
         self.partition = 0 if context is None else context.partitionId()
         self.reader, self.coreset_size, self.max_bytes = reader, coreset_size, max_bytes
-        self.kept: list[ReadRows] = []
+        self.kept: list[LearnableRows] = []
         self.compressor: Compressor | None = None
         self.n_bytes = self.n_features = self.n_bad = 0
         self.example: str | None = None
         self.times: list[int] = []
 
-    def take(self, rows: ReadRows) -> Iterator[pa.RecordBatch]:
+    def take(self, rows: LearnableRows) -> Iterator[pa.RecordBatch]:
         """Keep a block of rows, compress it, or send it at once where all rows are wanted."""
         self.n_bad += rows.n_bad
         self.example = self.example or rows.example
@@ -312,7 +312,7 @@ class _Sender:
         else:
             self.kept.append(rows)
 
-    def _compress(self, rows: ReadRows) -> None:
+    def _compress(self, rows: LearnableRows) -> None:
         assert self.compressor is not None
         points = self.reader.metric.points(rows.points, "the stream")
         self.compressor.add(points, rows.weights)
@@ -333,7 +333,7 @@ class _Sender:
         if self.n_bad:
             yield self.record(n_bad=self.n_bad, problem=self.example)
 
-    def _rows(self, rows: ReadRows) -> pa.RecordBatch:
+    def _rows(self, rows: LearnableRows) -> pa.RecordBatch:
         weights = None if rows.weights is None else rows.weights.tobytes()
         return self.record(
             n_rows=len(rows.points),

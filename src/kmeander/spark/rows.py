@@ -26,7 +26,7 @@ _SHOWN = 8  # values of a bad row that a message shows
 
 
 @dataclass(frozen=True, eq=False)
-class ReadRows:
+class LearnableRows:
     """The rows of a block that can be learned, and how many cannot."""
 
     points: Points
@@ -99,13 +99,13 @@ class RowReader:
             columns.append(F.col(text).alias("text"))
         return frame.select(*columns)
 
-    def read(self, block: pa.RecordBatch) -> ReadRows:
+    def read(self, block: pa.RecordBatch) -> LearnableRows:
         """Return the rows of a block that can be learned."""
         found = self._examined(block)
         if not found.is_bad.any():
-            return ReadRows(found.table, found.weights, found.times)
+            return LearnableRows(found.table, found.weights, found.times)
         good: Any = ~found.is_bad
-        return ReadRows(
+        return LearnableRows(
             np.ascontiguousarray(found.table[good]),
             None if found.weights is None else found.weights[good],
             None if found.times is None else found.times[good],
