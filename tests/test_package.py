@@ -27,8 +27,8 @@ PROMISED = {
     "alarm_rate=0.001, season=None, "
     "prepare=None, metric='euclidean', random_state=None)",
     "ForgetfulKMeans.fit": "(self, X, y=None, sample_weight=None)",
-    "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0)",
-    "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False)",
+    "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0, rows=None, texts=None)",
+    "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False, rows=None, texts=None)",
     "ForgetfulKMeans.as_in_paper": "(n_clusters=8, **params)",
     "ForgetfulKMeans.save": "(self, path)",
     "PrequentialSplit": "(batch_size, *, min_train_batches=1, max_train_batches=None)",
@@ -51,7 +51,7 @@ PROMISED = {
     "FSKM.step": "(self, batch, *, previous=None, current=None)",
     "FSKM.state": "(self)",
     "PSKM.step": "(self, batch, *, previous=None, current=None)",
-    "Batch": "(index, points, weights=None, elapsed=1.0, concept=None, times=None)",
+    "Batch": "(index, points, weights=None, elapsed=1.0, concept=None, times=None, captions=None)",
     "suggest_clusters": "(X, candidates=range(1, 11), *, criterion='silhouette', "
     "sample_weight=None, random_state=None, n_threads=None)",
     "simulate_drifts": "(X, n_clusters, epsilon, n_concepts, *, method='root', "

@@ -141,7 +141,7 @@ def test_the_python_of_following_runs(tmp_path: Path) -> None:
 # Blocks of Python and of shell on each page: none of them is passed over.
 HOWTO = {
     "alarms": {"python": 3, "sh": 2},
-    "choose-rho-and-k": {"python": 4, "sh": 1},
+    "choose-rho-and-k": {"python": 5, "sh": 1},
     "kafka": {"python": 0, "sh": 0},
     "operate": {"python": 0, "sh": 2},
     "late-and-missing": {"python": 2, "sh": 1},

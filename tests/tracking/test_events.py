@@ -539,8 +539,8 @@ def test_what_is_no_event_is_refused() -> None:
     with pytest.raises(InputError) as raised:
         Event.from_dict({"kind": "exploded"})
     assert str(raised.value) == (
-        "not an event: {'kind': 'exploded'}. Its kind must be one of drift, born, split, died, "
-        "absorbed, moved, grew, shrank, trend, rescaled."
+        "not an event: {'kind': 'exploded'}. Its kind must be one of drift, born, split, returned, "
+        "died, absorbed, moved, grew, shrank, trend, rescaled."
     )
 
 
