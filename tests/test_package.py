@@ -27,8 +27,10 @@ PROMISED = {
     "alarm_rate=0.001, season=None, "
     "prepare=None, metric='euclidean', random_state=None)",
     "ForgetfulKMeans.fit": "(self, X, y=None, sample_weight=None)",
-    "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0, rows=None, texts=None)",
-    "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False, rows=None, texts=None)",
+    "ForgetfulKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, elapsed=1.0, "
+    "rows=None, texts=None)",
+    "PrivilegedKMeans.partial_fit": "(self, X, y=None, sample_weight=None, *, drift=False, "
+    "rows=None, texts=None)",
     "ForgetfulKMeans.as_in_paper": "(n_clusters=8, **params)",
     "ForgetfulKMeans.save": "(self, path)",
     "PrequentialSplit": "(batch_size, *, min_train_batches=1, max_train_batches=None)",
