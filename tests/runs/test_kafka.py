@@ -134,7 +134,7 @@ def test_killed_and_resumed_a_topic_gives_the_same_bytes(
 
     whole = make(tmp_path / "whole")
     assert kmeander(*command(whole)).returncode == 0
-    for n_calls in (9, 14):
+    for n_calls in (20, 30):
         out = make(tmp_path / str(n_calls))
         died = subprocess.run(
             [sys.executable, "-c", SABOTAGE, str(n_calls), *command(out)],
@@ -159,7 +159,7 @@ def test_a_topic_of_assignments_has_every_row_once(cluster: MockCluster, tmp_pat
     cluster.send("in", payloads, 3)
     more = ["--assignments", target, "--id-column", "id", "--checkpoint", str(tmp_path / "c"),
             "--checkpoint-every", "3"]  # fmt: skip
-    for n_calls in (5, 5):
+    for n_calls in (16, 16):
         command = [sys.executable, "-c", SABOTAGE, str(n_calls), *words(source, tmp_path, *more)]
         died = subprocess.run(command, capture_output=True, check=False)
         assert died.returncode == -signal.SIGKILL

@@ -322,7 +322,8 @@ def test_messages_out_of_retention_are_an_error_and_never_a_gap(
     assert refused.returncode == 1
     assert f"{address} no longer holds the messages that come next in partition 0" in refused.stderr
     assert refused.stderr.endswith("read: begin anew with another --checkpoint.\n")
-    anew = kmeander(*words(address, tmp_path, "--checkpoint", str(tmp_path / "other")))
+    begun_anew = ("--checkpoint", str(tmp_path / "other"), "--overwrite")
+    anew = kmeander(*words(address, tmp_path, *begun_anew))
     assert "50 rows in 3 batches" in anew.stderr
 
 

@@ -434,6 +434,7 @@ def test_the_help_shows_the_words_that_the_library_takes() -> None:
     }
     order, form = set(ORDERS), set(FORMATS)
     assert shown == {
+        ("run", "n_clusters"): {"NUMBER", "LOW-HIGH", "auto"},
         ("run", "rho"): {"NUMBER", "auto", "two-speed"},
         ("run", "steps_part"): {"SIZE", "day"},
         ("run", "refine"): {"swaps", "split-merge", "NUMBER", "none"},

@@ -339,8 +339,8 @@ def test_wrong_kinds_and_commands_are_refused(readings: Path) -> None:
     with pytest.raises(InputError) as caught:
         run(readings, 3, notify_on=["drifts"])
     assert str(caught.value) == (
-        "notify_on must name kinds of events, of drift, born, split, died, absorbed, moved, grew, "
-        "shrank, trend, rescaled; got 'drifts'."
+        "notify_on must name kinds of events, of drift, born, split, returned, died, absorbed, "
+        "moved, grew, shrank, trend, rescaled; got 'drifts'."
     )
     with pytest.raises(InputError) as caught:
         run(readings, 3, on_event="no-such-program --really")

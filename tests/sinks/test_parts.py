@@ -262,6 +262,8 @@ def test_centroids_of_large_models_lie_beside_the_steps(tmp_path: Path, name: st
         step.centroids.tolist() for step in expected if step.centroids is not None
     ]
     assert read_timeline(tmp_path / "100" / name).n_batches == 5
+    for line in large:
+        del line["profiles"]  # which only some lines have, a few hundred bytes a cluster
     assert max(len(json.dumps(line)) for line in large) < 40_000
 
 

@@ -158,7 +158,7 @@ def thin(
     >>> points = np.array([[0.0], [1.0], [8.0], [9.0]])
     >>> window = Window(rho=0.5).joined_by(points, None)
     >>> window = fit_window(window, np.array([[0.5], [8.5]]), Limits()).window
-    >>> older = window.aged(2.0, math.inf, None)
+    >>> older = window.aged(3.0, math.inf, None)
     >>> thinned = thin(older, window.ages, np.array([[0.5], [8.5]]), Limits()).window
     >>> thinned.batches[0].points.ravel().tolist(), thinned.batches[0].weights.tolist()
     ([0.5, 8.5], [2.0, 2.0])

@@ -58,8 +58,12 @@ class CentroidTable(Sink):
                 f"one, too. Rename it, or leave it out with {argument('exclude', [taken])}."
             )
 
-    def open(self, position: Position | None) -> None:  # noqa: ARG002  # always written whole
-        """See whether the file can be written."""
+    def open(self, position: Position | None) -> None:
+        """See whether the file can be written, and recall what sets clusters apart.
+
+        The file is always written whole, but only some Steps say that.
+        """
+        self._apart = {} if position is None else dict(position.get("apart", ()))
         folder, _ = split(self._path)
         with explained(self.name):
             found = self._files.info(folder)
@@ -78,9 +82,9 @@ class CentroidTable(Sink):
             self._apart = {one.id: one.apart() for one in learned.step.profiles}
 
     def commit(self) -> Position:
-        """Write them."""
+        """Write them, and return what sets each apart."""
         self._write()
-        return {}
+        return {"apart": [[number, words] for number, words in self._apart.items()]}
 
     def close(self) -> None:
         """Write them."""
