@@ -100,7 +100,7 @@ class StreamModel(ABC):
         Parameters
         ----------
         rows : Rows
-            As `kmeander.preparation.rows_of` makes of a table.
+            As ``kmeander.preparation.rows_of`` makes of a table.
         weights, elapsed, concept, times, captions
             As for `Batch`.
         anew : bool, default=False
