@@ -24,7 +24,7 @@ QUICK ?=
 demo: $(READY)
 	$(BIN)/python examples/demo.py demo
 
-# After every edit: what needs neither Spark nor browser nor broker, in two minutes.
+# After every edit: what needs neither Spark nor browser nor broker, in two to three minutes.
 check: lint quick
 
 quick: $(READY)

@@ -20,6 +20,8 @@ from kmeander.experiments.protocol import METHODS, Cell, Setting
 from kmeander.experiments.storage import load
 from tests.experiments.test_protocol import TINY, tiny_datasets, tiny_grid
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 CELLS = [
     Cell(name, Setting(k, 1.0, 1.0, batch_size=40, n_concepts=3, batches_per_concept=4))
     for name in ("ring", "lumps")

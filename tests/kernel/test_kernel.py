@@ -291,6 +291,7 @@ def test_an_unknown_instruction_set_is_refused() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_baseline_kernel_passes_the_same_tests() -> None:
     """The set that a processor without AVX2 takes, in a process of its own."""
     done = subprocess.run(

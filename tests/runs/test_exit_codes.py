@@ -16,6 +16,8 @@ from kmeander.sinks import read_steps
 from tests.program import PROGRAM, kmeander
 from tests.streams import drifting_stream
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 
 @pytest.fixture
 def readings(tmp_path: Path) -> Path:

@@ -26,6 +26,8 @@ from tests.program import PROGRAM, kmeander
 from tests.receiver import FAILS, HANGS, HANGS_UP, REDIRECTS, TAKES, Receiver, free_port
 from tests.streams import drifting_stream
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 KINDS = ["drift", "moved", "grew", "shrank"]
 
 

@@ -22,6 +22,8 @@ from tests.program import PROGRAM, kmeander
 from tests.runs.test_resume import lines_in, wait_for
 from tests.streams import drifting_stream
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 QUIET: dict[str, Any] = {"tell": lambda _: None}
 TEXT = "id,a,b\n" + "".join(f"r{i},{i % 7},{i % 5}\n" for i in range(300))
 

@@ -27,6 +27,8 @@ from tests.golden import make_stopped
 from tests.program import PROGRAM, kmeander
 from tests.streams import drifting_stream, golden_stream
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 N_ROWS = 1200
 OUTPUTS = ("steps.jsonl", "clusters", "bad.ndjson", "centroids.csv", "model.km")
 

@@ -33,6 +33,8 @@ from kmeander.sources import FileSource, Reading, Wanted
 from tests.program import PROGRAM, kmeander
 from tests.streams import drifting_stream
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 
 @pytest.fixture
 def stream() -> list[Any]:

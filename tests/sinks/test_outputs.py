@@ -34,6 +34,8 @@ from tests.program import kmeander
 from tests.strategies import FINE, tables
 from tests.streams import drifting_stream
 
+pytestmark = pytest.mark.slow  # whole runs, many of them in processes of their own
+
 STREAM = drifting_stream(6, n_points=40, n_features=3)
 ROWS = np.concatenate(STREAM)
 NAMES = ["a", "b", "c"]
