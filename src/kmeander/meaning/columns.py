@@ -29,7 +29,7 @@ class ColumnKinds(NamedTuple):
     speaks : ndarray of bool
         Which say anything: a number inside a vector does not.
     is_share, is_level : ndarray of bool
-        Which are shares, and which are those of the levels of a category.
+        Which columns are shares, and which of these belong to the levels of a category.
     """
 
     names: list[str]

@@ -49,7 +49,7 @@ class Examples(NamedTuple):
         return Examples(dict(sorted(found.items())))
 
     def of(self, clusters: Iterable[int]) -> Examples:
-        """Return those of these clusters alone."""
+        """Return the examples of these clusters alone."""
         return Examples({n: self.by_cluster[n] for n in sorted(clusters) if n in self.by_cluster})
 
     def recent(self, number: int) -> Near:

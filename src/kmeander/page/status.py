@@ -120,10 +120,11 @@ def status_html(status: Status) -> str:
     happened = "".join(f"<p>{escape(one)}</p>" for one in status.sentences)
     before = "Last change: " if status.mood == "quiet" and happened else ""
     happened = f'<div class="happened">{before and f"<b>{before}</b>"}{happened}</div>'
-    todo = "".join(f"<li>{escape(one)}</li>" for one in status.advice)
-    todo = f'<div class="todo"><b>What to do</b><ul>{todo}</ul></div>' if todo else ""
+    advice = "".join(f"<li>{escape(one)}</li>" for one in status.advice)
+    if advice:
+        advice = f'<div class="advice"><b>What to do</b><ul>{advice}</ul></div>'
     return (
         f'<section class="status {label}" aria-label="Status"><h2><span class="mark" '
         f'aria-hidden="true">{mark}</span>{escape(status.headline)}</h2>'
-        f"{happened if status.sentences else ''}{todo}</section>"
+        f"{happened if status.sentences else ''}{advice}</section>"
     )

@@ -129,7 +129,7 @@ class ClusterProfile:
     is_given : bool
         Whether the name is the user's own.
     is_rising : bool or None
-        Whether the trend is up or down; None where it is within what is usual.
+        Whether the trend is up or down; None where noise between batches explains it.
     columns : tuple of Contrast
         Those that set it apart, the strongest first.
     words : tuple of str
